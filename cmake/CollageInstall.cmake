@@ -10,6 +10,7 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/collage" DESTINATION "${CMAKE_I
         FILES_MATCHING PATTERN "*.hpp")
 if(TARGET collage_c)
   install(FILES "${PROJECT_SOURCE_DIR}/include/collage.h" "${PROJECT_SOURCE_DIR}/include/collage_session.h"
+                "${PROJECT_SOURCE_DIR}/include/collage_precision.h"
                 "${PROJECT_SOURCE_DIR}/include/collage_trace.h"
           DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT development)
   # Relative to the file, so that the installed tree can be moved; Debian's tools want /usr.

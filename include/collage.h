@@ -213,8 +213,8 @@ typedef struct collage_plan collage_plan;
 /* The state of placing a network. */
 typedef struct collage_progress {
   size_t struct_size; /* set by the library: members past it do not exist */
-  const char* stage;  /* "listing", "measuring", "searching", "comparing", "regions", "waiting"; may grow */
-  const char* what;   /* the group that is measured, or the placement that runs end to end */
+  const char* stage; /* "listing", "measuring", "searching", "comparing", "regions", "waiting", "precision"; may grow */
+  const char* what;  /* the group that is measured, or the placement that runs end to end */
   uint64_t done;
   uint64_t remaining; /* with the current one; some may be skipped, and others added when they are needed */
   double remaining_s; /* an estimate; 0 while nothing is known */
@@ -280,8 +280,9 @@ typedef struct collage_place_options {
   int32_t keep_non_finite;
   int64_t algorithms; /* a collage_algorithms; 64 bits, so that it is no padding of older versions */
   /* The most memory for the weights of the plan. At most one of both is given. */
-  uint64_t memory_bytes; /* 0: by the ratio */
-  double memory_ratio;   /* of the weights' own size; 0: 1.5 */
+  uint64_t memory_bytes;                             /* 0: by the ratio */
+  double memory_ratio;                               /* of the weights' own size; 0: 1.5 */
+  const struct collage_precision_options* precision; /* collage_precision.h; NULL: float32 */
 } collage_place_options;
 
 /* Places a network. `options` may be NULL. Kernels are measured in workers. If main calls collage_worker, they are this
@@ -315,24 +316,25 @@ COLLAGE_API void collage_plan_release(collage_plan* plan) COLLAGE_NOEXCEPT;
 
 /* A summary as a JSON object:
  *
- *   {"network", "fingerprint", "threads", "precision", "processor", "waiting", "origin", "cost_ms", "lower_bound_ms",
- *    "optimal", "memory": {"weights", "network", "bound"},
+ *   {"network", "fingerprint", "threads", "precision", "error": {"most", "predicted", "measured", "upper", "samples"},
+ *    "processor", "waiting", "origin", "cost_ms", "lower_bound_ms", "optimal", "memory": {"weights", "network", "bound"},
  *    "backends": [{"name", "version", "details", "groups", "cost_ms"}], "runs": [...], "placing"}
  *
- * "runs" is as in the plan file, and so is "memory", the bytes of weights; it is null for older plans.
+ * "runs" is as in the plan file, and so is "memory", the bytes of weights; it is null for older plans. "error" is as
+ * collage_plan_get_error says (collage_precision.h), and null if the plan rounds nothing.
  * "placing" is null for a plan from a file, and otherwise
  *
  *   {"candidates", "distinct", "measured", "from_store", "skipped", "refused", "checked", "unchecked", "conversions",
  *    "interrupted", "seconds", "waited_s",
  *    "holdups": {"periods", "throttled", "throttled_part", "throttled_s", "waited_s", "preempted", "advice"},
  *    "where", "regions": {"tried", "ratio", "saturated", "by_generation"}, "store", "unstored",
- *    "refusals": [{"backend", "pattern", "reason", "where", "places"}]}
+ *    "why_unrounded", "refusals": [{"backend", "pattern", "reason", "where", "places"}]}
  *
  * "distinct" is the sum of the four numbers after it. "checked" and "unchecked" are kernels that were used without being
  * measured, with and without a comparison with the reference. The first "where" says in words where kernels were measured.
  * "holdups" says how the system kept the process from its processors meanwhile: by a quota of processor time, or by running
  * others there. "advice" is a text for people, or empty. "store" is the file, or null. "unstored" says why measurements are not
- * in the store, or is null. */
+ * in the store, or is null. "why_unrounded" says why the plan rounds nothing although it may, or is null. */
 COLLAGE_API collage_status collage_plan_json(const collage_plan* plan, const char** json) COLLAGE_NOEXCEPT;
 
 /* ---------------------------------------------------------------------------------------------------------- engines */

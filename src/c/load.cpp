@@ -39,7 +39,8 @@ void refuse_model(const std::string& name) {
 }
 
 std::string our_words(std::string text) {
-  return replaced(replaced(std::move(text), "--shape ", "shapes "), "--bind ", "values ");
+  text = replaced(replaced(std::move(text), "--shape ", "shapes "), "--bind ", "values ");
+  return replaced(std::move(text), "with --bind", "by values");
 }
 
 namespace {

@@ -1,18 +1,23 @@
 // Placing a network through the C interface.
 #include "plans.hpp"
+#include "samples.hpp"
 #include "states.hpp"
 
 #include <collage/place.hpp>
 #include <collage/place/refusal.hpp>
+#include <collage/place/within_error.hpp>
 #include <front_end.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <exception>
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -120,7 +125,53 @@ std::unique_lock<std::timed_mutex> turn_to_measure(listener& user) {
   return lock;
 }
 
-c::json placing_to_json(const c::place_report& report, const std::string& store, const std::string& unstored) {
+/// The state of measuring for lower precision, as progress.
+c::place_progress precision_progress(const std::string& what, std::size_t done = 0, std::size_t all = 1) {
+  c::place_progress now;
+  now.stage = "precision";
+  now.what = what;
+  now.done = done;
+  now.remaining = all - done;
+  return now;
+}
+
+[[noreturn]] void end_measuring() {
+  throw c::error(c::error_kind::cancelled, "the caller ended placing before a plan was confirmed", "precision");
+}
+
+/// Places within an error bound. If the caller ends it, this is the best plan that was confirmed; without one, an error.
+c::placed_within_error place_rounding(const placing_request& by, const c::graph& network, c::place_options how,
+                                      listener& user) {
+  user.tell(precision_progress("reading samples"));
+  caller_samples from(by.samples, network, [&user] {
+    if (user.is_cancelled()) end_measuring();
+  });
+  c::within_error_options measuring;
+  measuring.measuring.samples = from.spread().measured();
+  measuring.held_back = from.spread().held_back();
+  measuring.progress = [&user](const std::string& what) { user.tell(precision_progress(what)); };
+  measuring.measuring.progress = [&user](std::size_t done, std::size_t all) {
+    user.tell(precision_progress("measuring the errors of values", done, all));
+    if (user.is_ended()) end_measuring();
+  };
+  std::optional<c::plan> best;
+  how.improved = [&best](const c::plan& made) { best = made; };
+  const c::sample_source samples = [&from](std::size_t which, std::span<const c::tensor_view> inputs) {
+    return from.read(which, inputs);
+  };
+  try {
+    return c::place_within_error(network, backends(), how, samples, measuring);
+  } catch (const sample_fault& fault) { std::rethrow_exception(fault.what); } catch (const c::error& e) {
+    if (e.kind() != c::error_kind::cancelled || !best) throw;
+    c::placed_within_error made;
+    static_cast<c::plan&>(made) = *std::move(best);
+    made.report.interrupted = true;
+    return made;
+  }
+}
+
+c::json placing_to_json(const c::place_report& report, const std::string& store, const std::string& unstored,
+                        const std::string& why_unrounded) {
   c::json refusals = c::json::array();
   for (const c::merged_refusal& r : c::merged(report.refusals))
     refusals.push_back({{"backend", r.backend},
@@ -131,6 +182,7 @@ c::json placing_to_json(const c::place_report& report, const std::string& store,
   c::json placing = c::report_to_json(report, store);
   placing["unstored"] = unstored.empty() ? c::json() : c::json(unstored);
   placing["refusals"] = std::move(refusals);
+  placing["why_unrounded"] = why_unrounded.empty() ? c::json() : c::json(why_unrounded);
   return placing;
 }
 
@@ -198,6 +250,7 @@ placing_request placing_of(const call& here, const collage_place_options& given)
   how.keep_non_finite = given.keep_non_finite != 0;
   how.algorithms = algorithms_in(here, given.algorithms);
   how.memory = memory_in(here, given);
+  how.precision = precision_of(here, given, by.samples);
   how.store = store_of(here, given, by.no_store);
   how.store_is_optional = given.store == nullptr;
   by.progress = given.progress;
@@ -205,7 +258,7 @@ placing_request placing_of(const call& here, const collage_place_options& given)
   return by;
 }
 
-c::placed_plan place_by(const placing_request& by, const c::graph& network) {
+c::placed_within_error place_by(const placing_request& by, const c::graph& network) {
   c::place_options how = by.how;
   listener user(by.progress, by.progress_data);
   if (by.progress != nullptr) {
@@ -217,7 +270,10 @@ c::placed_plan place_by(const placing_request& by, const c::graph& network) {
   offer_worker();
   std::unique_lock<std::timed_mutex> alone;
   if (how.costs == c::placing_costs::measured) alone = turn_to_measure(user);
-  return c::place(network, backends(), how);
+  if (by.may_round()) return place_rounding(by, network, std::move(how), user);
+  c::placed_within_error made;
+  static_cast<c::placed_plan&>(made) = c::place(network, backends(), how);
+  return made;
 }
 
 namespace {
@@ -233,10 +289,11 @@ collage_plan* place(const call& here, const std::shared_ptr<const network_state>
                   "give a plan for this network, or NULL");
     by.how.previous = &previous.made;
   }
-  c::placed_plan made = place_by(by, graph_with_weights(*network));
+  c::placed_within_error made = place_by(by, graph_with_weights(*network));
   const c::place_report report = std::move(made.report);
+  const std::string why = std::move(made.why_unrounded);
   return new_plan(network, std::move(made),
-                  placing_to_json(report, by.how.store, by.no_store.empty() ? report.unstored : by.no_store));
+                  placing_to_json(report, by.how.store, by.no_store.empty() ? report.unstored : by.no_store, why), why);
 }
 
 }  // namespace

@@ -2,12 +2,14 @@
 #include "plans.hpp"
 #include "states.hpp"
 
+#include <collage_precision.h>
 #include <collage/io/plan_file.hpp>
 #include <collage/run/plan_fit.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -17,8 +19,19 @@ namespace c = collage;
 
 namespace {
 
+constexpr std::size_t oldest_plan_error = offsetof(collage_plan_error, why_unrounded) + sizeof(const char*);
 constexpr std::size_t oldest_load_options =
     offsetof(collage_plan_load_options, accept_version_change) + sizeof(std::int32_t);
+
+/// Null for a plan that rounds nothing.
+c::json error_of(const c::plan& made) {
+  if (!made.error) return {};
+  return {{"most", made.error->most},
+          {"predicted", made.error->predicted},
+          {"measured", made.error->measured},
+          {"upper", made.error->upper},
+          {"samples", made.error->samples}};
+}
 
 std::string summary_of(const network_state& network, const c::plan& made, const c::json& placing) {
   c::json backends = c::json::array();
@@ -45,6 +58,7 @@ std::string summary_of(const network_state& network, const c::plan& made, const 
                      {"fingerprint", c::detail::hex_of(network.fingerprint)},
                      {"threads", made.threads},
                      {"precision", made.precision},
+                     {"error", error_of(made)},
                      {"processor", made.processor},
                      {"waiting", made.waiting},
                      {"origin", made.origin},
@@ -59,11 +73,13 @@ std::string summary_of(const network_state& network, const c::plan& made, const 
 
 }  // namespace
 
-collage_plan* new_plan(std::shared_ptr<const network_state> network, c::plan made, const c::json& placing) {
+collage_plan* new_plan(std::shared_ptr<const network_state> network, c::plan made, const c::json& placing,
+                       std::string why_unrounded) {
   auto state = std::make_shared<plan_state>();
   state->summary = summary_of(*network, made, placing);
   state->network = std::move(network);
   state->made = std::move(made);
+  state->why_unrounded = std::move(why_unrounded);
   return new collage_plan(std::move(state));
 }
 
@@ -108,4 +124,15 @@ void collage_plan_release(collage_plan* plan) noexcept { c_interface::release(__
 
 collage_status collage_plan_json(const collage_plan* plan, const char** json) noexcept {
   return guarded(__func__, [&](const call& here) { here.target(json, "json") = here.state_of(plan).summary.c_str(); });
+}
+
+collage_status collage_plan_get_error(const collage_plan* plan, collage_plan_error* error) noexcept {
+  return guarded(__func__, [&](const call& here) {
+    const auto& state = here.state_of(plan);
+    collage_plan_error found{};
+    if (const std::optional<collage::plan_error>& e = state.made.error)
+      found = {0, e->samples, e->most, e->predicted, e->measured, e->upper, nullptr};
+    found.why_unrounded = state.why_unrounded.c_str();
+    here.answer(error, found, "collage_plan_error", c_interface::oldest_plan_error);
+  });
 }

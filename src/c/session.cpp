@@ -56,6 +56,10 @@ c::session_planner planner_of(const call& here, const collage_place_options& giv
   if (given.previous != nullptr)
     here.misuse("previous is a plan, and a session places networks that are not known yet", "set it to NULL");
   placing_request by = placing_of(here, given);
+  if (by.may_round())
+    here.misuse("precision is " + std::string(c::name_of(by.how.precision.elements)) +
+                    ", and a session places networks whose shapes, and samples, are not known yet",
+                "place at fixed shapes by collage_plan_place, or in fp32");
   by.how.network = name;
   by.how.check_s = c::session_placing().check_s;
   std::shared_ptr<const c::cost_index> index;

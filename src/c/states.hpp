@@ -51,7 +51,8 @@ const collage::graph& graph_with_weights(const network_state& network);
 struct plan_state {
   std::shared_ptr<const network_state> network;
   collage::plan made;
-  std::string summary;  ///< JSON
+  std::string summary;        ///< JSON
+  std::string why_unrounded;  ///< a sentence; empty if there is nothing to say
 };
 
 struct engine_state {

@@ -15,7 +15,7 @@ import tempfile
 
 INCLUDE = pathlib.Path(__file__).resolve().parents[2] / "include"
 MAP = pathlib.Path(__file__).resolve().parents[2] / "src" / "c" / "collage.map"
-HEADERS = ("collage.h", "collage_session.h", "collage_trace.h")
+HEADERS = ("collage.h", "collage_precision.h", "collage_session.h", "collage_trace.h")
 SKIPPED = 77
 FAILED, CHANGED = 1 | 2, 4 | 8  # bits of abidiff's exit status
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the ONNX models that the tests and examples of the C interface read: make_model.py FILE PLAIN_FILE STATE_FILE
+"""Writes the ONNX models that the tests and examples of the C interface read: make_model.py FILE PLAIN_FILE STATE_FILE WIDE_FILE
 
 y = reshape(relu(x w + b), dims), where x is float32[N, 4] and dims, int64[2], is an input as well: its value and N are
 left to the user. w[i][j] = (3 i + j) / 4 - 1 and b[j] = j / 2 - 1/2. The second model goes without the reshape. The third has
-state: h_next = relu(x w + b) - h, and present is past, float32[past_length, 3], with h_next below it. The files are written field
+state: h_next = relu(x w + b) - h, and present is past, float32[past_length, 3], with h_next below it. The fourth is
+y = relu(x w) v of float32[N, 512], products so large that lower precision pays. The files are written field
 by field, as protobuf's wire format and onnx.proto have them, so that no package is needed.
 """
 import pathlib
@@ -47,7 +48,29 @@ def node(kind: str, inputs: list, outputs: list, **integers: int) -> bytes:
             b"".join(field(5, a) for a in attributes))
 
 
+def wide() -> bytes:
+    size = 512
+    numbers = [[(k * factor % 1009) / 1009 - 0.5 for k in range(size * size)] for factor in (7, 11)]
+    graph = [
+        field(1, node("MatMul", ["x", "w"], ["p"])),
+        field(1, node("Relu", ["p"], ["r"])),
+        field(1, node("MatMul", ["r", "v"], ["y"])),
+        field(2, "wide"),
+        *(field(5, weight(name, [size, size], list_)) for name, list_ in zip("wv", numbers)),
+        field(11, value("x", FLOAT, ["N", size])),
+        field(12, value("y", FLOAT, ["N", size])),
+    ]
+    return framed(graph)
+
+
+def framed(graph: list) -> bytes:
+    return (field(1, 8) + field(2, "collage's tests") + field(7, b"".join(graph)) +
+            field(8, field(1, "") + field(2, 17)))
+
+
 def model(kind: str) -> bytes:
+    if kind == "wide":
+        return wide()
     graph = [
         field(1, node("Gemm", ["x", "w", "b"], ["g"])),
         field(1, node("Relu", ["g"], ["y" if kind == "plain" else "r"])),
@@ -69,9 +92,8 @@ def model(kind: str) -> bytes:
         graph.append(field(12, value("y", FLOAT, ["rows", "columns"])))
     if kind == "reshaped":
         graph += [field(1, node("Reshape", ["r", "dims"], ["y"])), field(11, value("dims", INT64, [2]))]
-    return (field(1, 8) + field(2, "collage's tests") + field(7, b"".join(graph)) +
-            field(8, field(1, "") + field(2, 17)))
+    return framed(graph)
 
 
-for file, kind in zip(sys.argv[1:], ("reshaped", "plain", "state"), strict=True):
+for file, kind in zip(sys.argv[1:], ("reshaped", "plain", "state", "wide"), strict=True):
     pathlib.Path(file).write_bytes(model(kind))
