@@ -13,12 +13,12 @@ from .binding import Binding
 from .errors import CancelledError, CollageError, MisuseError
 from .growing import Growing
 from .network import Network, load
-from .plan import Plan
+from .plan import ErrorBound, Plan
 from .ports import Port
 from .progress import Progress, ProgressLine
 from .session import Session, Step, session
 from .trace import Trace
 
-__all__ = ["Binding", "CancelledError", "CollageError", "Growing", "MisuseError", "Network", "Plan", "Port", "Progress", "ProgressLine",
-           "Sequence", "Session", "Step", "StopFlag", "Trace", "load", "session", "set_log", "system", "version"]
+__all__ = ["Binding", "CancelledError", "CollageError", "ErrorBound", "Growing", "MisuseError", "Network", "Plan", "Port", "Progress",
+           "ProgressLine", "Sequence", "Session", "Step", "StopFlag", "Trace", "load", "session", "set_log", "system", "version"]
 __version__ = version()

@@ -1,4 +1,4 @@
-"""The structs and functions of collage.h, collage_session.h and collage_trace.h, for ctypes."""
+"""The structs and functions of collage.h, collage_precision.h, collage_session.h and collage_trace.h, for ctypes."""
 from __future__ import annotations
 
 import ctypes
@@ -12,6 +12,7 @@ MAX_RANK = 8
 HOW = {"measure": 0, "priority": 1, "estimate": 2}
 ALGORITHMS = {"accurate": 0, "direct": 1, "any": 2}
 CONTINUE, STOP, CANCEL = range(3)
+SAMPLE_END, SAMPLE_WRITTEN, SAMPLE_CANCEL = range(3)
 
 
 class Port(Structure):
@@ -44,6 +45,7 @@ class Progress(Structure):
 
 
 ProgressFunction = CFUNCTYPE(c_int, c_void_p, POINTER(Progress))
+SampleFunction = CFUNCTYPE(c_int, c_void_p, c_size_t, POINTER(c_void_p), c_size_t)
 LogFunction = CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
 
 
@@ -51,12 +53,18 @@ class PlaceRule(Structure):
     _fields_ = [("action", c_int32), ("what", c_char_p), ("backend", c_char_p)]
 
 
+class PrecisionOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("precision", c_char_p), ("error", c_double), ("sample", SampleFunction),
+                ("sample_data", c_void_p), ("sample_count", c_uint64), ("files", c_char_p)]
+
+
 class PlaceOptions(Structure):
     _fields_ = [("struct_size", c_size_t), ("threads", c_int32), ("how", c_int32), ("backends", c_char_p), ("store", c_char_p),
                 ("budget_s", c_double), ("compare_s", c_double), ("seed", c_uint64), ("previous", c_void_p),
                 ("rules", POINTER(PlaceRule)), ("rule_count", c_size_t), ("recheck", c_int32), ("complete", c_int32),
                 ("progress", ProgressFunction), ("progress_data", c_void_p), ("regions_s", c_double),
-                ("keep_non_finite", c_int32), ("algorithms", c_int64), ("memory_bytes", c_uint64), ("memory_ratio", c_double)]
+                ("keep_non_finite", c_int32), ("algorithms", c_int64), ("memory_bytes", c_uint64), ("memory_ratio", c_double),
+                ("precision", POINTER(PrecisionOptions))]
 
 
 class PlanLoadOptions(Structure):

@@ -18,6 +18,20 @@ def ms(value: Any) -> str:
     return (f"{value:.4f}" if value >= 0.01 else f"{value:.6f}") if value else "-"
 
 
+def _of_precision(data: dict[str, Any]) -> list[str]:
+    """How far outputs err, or why they do not although they may."""
+    if error := data.get("error"):
+        predicted = f", {percent(error['predicted'])} was predicted" if error["predicted"] else ""
+        return [f"{data['precision']}: on {error['samples']} samples that were held back, the outputs err by {percent(error['measured'])}, "
+                f"at most {percent(error['upper'])}{predicted}"]
+    why = (data.get("placing") or {}).get("why_unrounded")
+    return [f"in float32: {why}"] if why else []
+
+
+def percent(value: float) -> str:
+    return f"{100 * value:.2g} %"
+
+
 def of_plan(data: dict[str, Any]) -> str:
     """The text of Plan.explain."""
     cost, bound = data.get("cost_ms"), data.get("lower_bound_ms")
@@ -26,7 +40,7 @@ def of_plan(data: dict[str, Any]) -> str:
         head += f", costs {ms(cost)} ms" + (f" (lower bound {ms(bound)} ms)" if bound else "")
     else:
         head += ", nothing was measured"
-    parts = [head, f"{data['processor']}, threads wait: {data['waiting']}", ""]
+    parts = [head, f"{data['processor']}, threads wait: {data['waiting']}", *_of_precision(data), ""]
     parts.append(table(("backend", "groups", "ms", "version"),
                        ((b["name"], str(b["groups"]), ms(b["cost_ms"]), str(b["version"])) for b in data["backends"]),
                        frozenset({1, 2})))

@@ -13,6 +13,7 @@ from . import _abi, _handles, _options, arrays, errors, ports
 from ._options import Backends, Loading, Placing, Rules, Shapes, Store, Values
 from .plan import Plan
 from .progress import ProgressOption, Watch
+from .samples import SampleOption, Samples
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack  # type checkers bring it; nothing needs it at run time
@@ -206,7 +207,8 @@ class Network(_handles.Unpicklable, ports.InputsAndOutputs[tuple[ports.Port, ...
              budget: Optional[float] = 20.0, compare: Optional[float] = None, regions: Optional[float] = None, seed: int = 1,
              previous: Optional[Plan] = None, pin: Rules = None, exclude: Rules = None, algorithms: str = "accurate",
              memory: Union[int, float, None] = None, keep_non_finite: bool = False, how: str = "measure",
-             recheck: bool = False, complete: bool = False, progress: ProgressOption = None) -> Plan:
+             recheck: bool = False, complete: bool = False, progress: ProgressOption = None, precision: str = "fp32",
+             error: Optional[float] = None, samples: SampleOption = None) -> Plan:
         """Measures which backend runs which part the fastest, and returns the best plan. Costs are stored and found again.
 
         Ctrl-C, or a progress function that returns "stop", ends measuring with the best plan so far. A second Ctrl-C, or one
@@ -232,9 +234,15 @@ class Network(_handles.Unpicklable, ports.InputsAndOutputs[tuple[ports.Port, ...
             complete: measures every candidate, not only those that can be part of the best plan.
             progress: a function that gets a Progress and returns None, "stop" or "cancel"; True: a line on standard error. The
                 function must not measure networks itself.
+            precision: in which element types kernels may store and multiply float32 values: "fp32", "bf16" or "any".
+            error: the most that the outputs may err for it, relative to those in float32; None: 0.01, which is 1 %.
+            samples: inputs as the network will meet them, on which errors are measured and the plan is confirmed; at least three. A
+                list of dictionaries by name, of tuples in the order of the inputs, or of arrays if there is one input; anything that
+                yields these; one array of several samples, or a dictionary of such arrays; a function from a number, counted from 0,
+                to a sample, or None at the end; or the path of a folder of .npy files, as ``collage tune --data`` takes it.
 
         Raises:
-            MisuseError: an option is wrong, or shapes are open.
+            MisuseError: an option or a sample is wrong, or shapes are open.
             CancelledError: the progress function returned "cancel" before there was a plan.
             CollageError: no backend can run a part, or measuring failed.
         """
@@ -244,10 +252,18 @@ class Network(_handles.Unpicklable, ports.InputsAndOutputs[tuple[ports.Port, ...
                           keep_non_finite=keep_non_finite, recheck=recheck, complete=complete)
         if not (previous is None or isinstance(previous, Plan)):
             raise errors.MisuseError(f"previous is of type {type(previous).__name__}; give a collage.Plan")
-        return network._place(placing, previous, progress)
+        watch = Watch(progress, measures=placing.struct.how == _abi.HOW["measure"])
+        if precision != "fp32":
+            given = Samples(precision, error, samples, network.inputs, watch)
+            placing.struct.precision = ctypes.pointer(given.struct)
+        elif error is not None or samples is not None:
+            raise errors.MisuseError("error and samples only affect plans of lower precision; add precision=\"bf16\", or leave them out")
+        return network._placed(placing, previous, watch)
 
     def _place(self, placing: Placing, previous: Optional[Plan], progress: ProgressOption) -> Plan:
-        watch = Watch(progress, measures=placing.struct.how == _abi.HOW["measure"])
+        return self._placed(placing, previous, Watch(progress, measures=placing.struct.how == _abi.HOW["measure"]))
+
+    def _placed(self, placing: Placing, previous: Optional[Plan], watch: Watch) -> Plan:
         placing.struct.progress = watch.function
         with self._handle as pointer, watch.watching():
             if previous is None:

@@ -1,6 +1,7 @@
 """Plans: which backend's kernel runs which part of a network."""
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 from typing import TYPE_CHECKING, Any, Optional
@@ -10,7 +11,28 @@ from . import _abi, _explain, _handles, _options
 if TYPE_CHECKING:
     from .network import Network
 
-__all__ = ["Plan"]
+__all__ = ["ErrorBound", "Plan"]
+
+
+@dataclasses.dataclass(frozen=True)
+class ErrorBound:
+    """How far the outputs of a plan err because its kernels round values.
+
+    Errors are the root mean square of the differences from the outputs in float32, divided by that of those outputs.
+
+    Attributes:
+        allowed: by the user.
+        predicted: by the errors of single values; 0 if these need not be known.
+        measured: on samples that were held back to confirm the plan.
+        upper: the upper end of its confidence interval, at most `allowed`.
+        samples: the number of samples that were held back.
+    """
+
+    allowed: float
+    predicted: float
+    measured: float
+    upper: float
+    samples: int
 
 
 class Plan(_handles.Unpicklable):
@@ -44,6 +66,23 @@ class Plan(_handles.Unpicklable):
         """The sum of the measured costs of its kernels in milliseconds; None or 0 if nothing was measured."""
         cost = self.data["cost_ms"]
         return None if cost is None else float(cost)
+
+    @property
+    def precision(self) -> str:
+        """In which element types its kernels work, such as "fp32" or "bf16, error at most 1 %"."""
+        return str(self.data["precision"])
+
+    @property
+    def error(self) -> Optional[ErrorBound]:
+        """How far its outputs err; None if it rounds nothing."""
+        if not (of := self.data.get("error")):
+            return None
+        return ErrorBound(of["most"], of["predicted"], of["measured"], of["upper"], of["samples"])
+
+    @property
+    def why_unrounded(self) -> Optional[str]:
+        """Why it rounds nothing although ``tune`` allowed it; None if it does, if nothing was allowed, or if it is from a file."""
+        return (self.data["placing"] or {}).get("why_unrounded")
 
     def explain(self) -> str:
         """The plan as text: backends, costs, runs end to end, and what was refused why."""

@@ -21,8 +21,8 @@ class Progress:
     """The state of placing a network.
 
     Attributes:
-        stage: "listing", "measuring", "searching", "comparing", "regions" or "waiting"; there may be more.
-        what: the group that is measured, or the placement that runs end to end.
+        stage: "listing", "measuring", "searching", "comparing", "regions", "waiting" or "precision"; there may be more.
+        what: the group that is measured, the placement that runs end to end, or work in words.
         done: pieces of work that are done.
         remaining: pieces that are left, with the current one; some may be skipped, and others added.
         remaining_s: an estimate in seconds; 0 while nothing is known.
@@ -97,7 +97,7 @@ def _clock(seconds: float) -> str:
     return f"{minutes:02d}:{rest:02d}"
 
 
-_within = threading.local()  # whether a progress function runs in this thread
+_within = threading.local()  # what of the user runs in this thread, called by the library
 
 
 class Watch:
@@ -132,14 +132,24 @@ class Watch:
     def _tell(self, at: Any) -> int:
         assert self._function is not None
         now = Progress(_abi.text(at.stage), _abi.text(at.what), at.done, at.remaining, at.remaining_s, at.best_ms)
-        before, _within.progress = getattr(_within, "progress", False), True
-        try:
+        with self.calling("a progress function"):
             result = self._function(now)
-        finally:
-            _within.progress = before
         if result is None or (isinstance(result, str) and result in _RESULTS):
             return _RESULTS[result]
         raise errors.MisuseError(f'the progress function returned {result!r}; return None, "stop" or "cancel"')
+
+    @contextmanager
+    def calling(self, whose: str) -> Iterator[None]:
+        """While code of the user runs, which the library calls: it must not measure networks."""
+        before, _within.whose = getattr(_within, "whose", None), whose
+        try:
+            yield
+        finally:
+            _within.whose = before
+
+    def keep(self, fault: BaseException) -> None:
+        """Has an exception of the user's code raised at the end of the call, and ends placing."""
+        self._local.fault = fault
 
     def _interrupted(self, number: int, frame: Optional[FrameType]) -> None:
         if callable(self._previous) and self._previous is not signal.default_int_handler:
@@ -164,9 +174,9 @@ class Watch:
         A program's own handler of SIGINT is called; what it raises ends placing, and is raised afterwards. A handler cannot raise
         by itself: Python would run it at the entry of the progress function, and ctypes would drop the exception.
         """
-        if self._measures and getattr(_within, "progress", False):
-            raise errors.MisuseError("a progress function must not measure networks: one process measures one network at a time; return "
-                                     "from the function first, or place by how=\"priority\"")
+        if self._measures and (whose := getattr(_within, "whose", None)):
+            raise errors.MisuseError(f"{whose} must not measure networks: one process measures one network at a time; return from the "
+                                     "function first, or place by how=\"priority\"")
         previous = signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
         ours = callable(previous)
         if ours:

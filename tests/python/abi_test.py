@@ -13,6 +13,7 @@ KINDS = {"int32_t": ctypes.c_int32, "uint32_t": ctypes.c_uint32, "int64_t": ctyp
 STRUCTS = {"collage_port": _abi.Port, "collage_open_port": _abi.OpenPort, "collage_input_shape": _abi.InputShape,
            "collage_input_value": _abi.InputValue, "collage_network_options": _abi.NetworkOptions, "collage_progress": _abi.Progress,
            "collage_place_rule": _abi.PlaceRule, "collage_place_options": _abi.PlaceOptions,
+           "collage_precision_options": _abi.PrecisionOptions,
            "collage_plan_load_options": _abi.PlanLoadOptions, "collage_engine_info": _abi.EngineInfo, "collage_step": _abi.Step,
            "collage_run_limits": _abi.RunLimits, "collage_carried": _abi.Carried, "collage_session_options": _abi.SessionOptions,
            "collage_session_info": _abi.SessionInfo, "collage_tensor": _abi.Tensor, "collage_cache": _abi.Cache,
@@ -22,7 +23,7 @@ STRUCTS = {"collage_port": _abi.Port, "collage_open_port": _abi.OpenPort, "colla
 
 
 def text_of_headers():
-    text = "".join((INCLUDE / name).read_text() for name in ("collage.h", "collage_session.h", "collage_trace.h"))
+    text = "".join((INCLUDE / name).read_text() for name in ("collage.h", "collage_precision.h", "collage_session.h", "collage_trace.h"))
     return re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
 
 
@@ -30,7 +31,7 @@ def members_of(body):
     """(name, is a pointer, type, has COLLAGE_MAX_RANK elements) of each member of a struct."""
     members = []
     for line in re.findall(r"[^;]+;", body):
-        kind, names = re.fullmatch(r"\s*((?:const |volatile |unsigned )*\w+(?:\*)?)\s+([^;]+);", line).groups()
+        kind, names = re.fullmatch(r"\s*((?:const |volatile |unsigned |struct )*\w+(?:\*)?)\s+([^;]+);", line).groups()
         for name in names.split(","):
             name = name.strip()
             members.append((name.lstrip("*").partition("[")[0], "*" in kind or name.startswith("*"), kind.split()[-1].rstrip("*"),
@@ -39,7 +40,7 @@ def members_of(body):
 
 
 def is_pointer(kind):
-    return kind in (ctypes.c_char_p, ctypes.c_void_p, _abi.ProgressFunction) or hasattr(kind, "contents")
+    return kind in (ctypes.c_char_p, ctypes.c_void_p, _abi.ProgressFunction, _abi.SampleFunction) or hasattr(kind, "contents")
 
 
 class Headers(unittest.TestCase):
@@ -54,7 +55,7 @@ class Headers(unittest.TestCase):
                     if is_list:
                         self.assertEqual(of._length_, _abi.MAX_RANK)
                         of = of._type_
-                    if pointer or kind == "collage_progress_function":
+                    if pointer or kind in ("collage_progress_function", "collage_sample_function"):
                         self.assertTrue(is_pointer(of), of)
                     else:
                         self.assertIs(of, KINDS[kind])
@@ -78,6 +79,8 @@ class Headers(unittest.TestCase):
                 self.assertIn(f"COLLAGE_{prefix}_{name.upper()} = {number}", text)
         for name in "CONTINUE", "STOP", "CANCEL":
             self.assertIn(f"COLLAGE_PROGRESS_{name} = {getattr(_abi, name)}", text)
+        for name in "SAMPLE_END", "SAMPLE_WRITTEN", "SAMPLE_CANCEL":
+            self.assertIn(f"COLLAGE_{name} = {getattr(_abi, name)}", text)
 
 
 unittest.main()

@@ -56,6 +56,14 @@ def dense(rows="N"):
                  [floats("w", [4, 3], [k / 4 - 1 for k in range(12)]), floats("b", [3], [k / 2 - 0.5 for k in range(3)])])
 
 
+def wide(rows="N", size=512):
+    """y = relu(x w) v of float32[rows, size], products so large that lower precision pays."""
+    weights = [floats(name, [size, size], [(k * factor % 1009) / 1009 - 0.5 for k in range(size * size)])
+               for name, factor in (("w", 7), ("v", 11))]
+    return model([node("MatMul", ["x", "w"], ["p"]), node("Relu", ["p"], ["r"]), node("MatMul", ["r", "v"], ["y"])],
+                 [value("x", FLOAT, [rows, size])], [value("y", FLOAT, [rows, size])], weights)
+
+
 def two(rows):
     """total = a + b and difference = a - b, float32[rows, 2] each."""
     ports = [value(name, FLOAT, [rows, 2]) for name in ("a", "b", "total", "difference")]

@@ -53,6 +53,13 @@ def stopping(network):
     print(plan.data["placing"]["interrupted"], plan.cost_ms)
 
 
+def lower_precision(network, pictures):
+    plan = network.tune(threads=1, precision="bf16", error=0.01, samples=[{"x": picture} for picture in pictures])
+    print(plan.error or plan.why_unrounded)
+    session = network.session(plan)
+    assert session(pictures[0]).shape == (2, 3)
+
+
 def running(session, x):
     outputs = session.run({"x": x})  # by name: {"y": array}
     outputs = session.run(x)         # in the order of session.inputs
@@ -186,6 +193,7 @@ def page(folder):
     for _ in range(2):
         tuning(network, x)
     stopping(network)
+    lower_precision(network, [x, x + 1, x - 1, 2 * x])
     running(session, x)
     changing_shapes()
     states([np.ones((1, 2), np.float32)] * 3)
