@@ -98,8 +98,8 @@ class Plans(Case):
             with self.subTest(type(samples)):
                 plan = self.tune(samples)
                 self.holds(plan, 6)
-                if plan.error and expected.error and plan.data["backends"] == expected.data["backends"]:
-                    self.assertAlmostEqual(plan.error.measured, expected.error.measured, delta=expected.error.measured)
+                if plan.error and expected.error:  # they may round different values
+                    self.assertTrue(1 / 4 < plan.error.measured / expected.error.measured < 4, (plan.error, expected.error))
         self.assertEqual(max(read), 12)
         self.holds(self.tune(Lazy()), 32)
         self.assertGreater(max(read), 900)  # spread over all
@@ -108,7 +108,8 @@ class Plans(Case):
         network = collage.load(models.two(4))
         x = np.ones((4, 2), np.float32)
         for sample in {"a": x, "b": x}, (x, x), [x, x]:
-            self.assertIsNone(self.tune([sample] * 4, network).error)
+            plan = self.tune([sample] * 4, network)
+            self.assertTrue(plan.why_unrounded if plan.error is None else plan.error.upper <= 0.02)
         for samples, sentence in [
                 ([x] * 4, "sample 0 is of type ndarray, and the network has 2 inputs; give a dictionary by their names, or a tuple"),
                 ([(x,)] * 4, "sample 0 has 1 array, and the network has 2 inputs; give a, b"),
