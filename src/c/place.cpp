@@ -19,6 +19,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -135,13 +136,36 @@ c::place_progress precision_progress(const std::string& what, std::size_t done =
   return now;
 }
 
-[[noreturn]] void end_measuring() {
-  throw c::error(c::error_kind::cancelled, "the caller ended placing before a plan was confirmed", "precision");
+constexpr const char* ended_early = "the caller ended placing before a plan was confirmed";
+[[noreturn]] void end_measuring() { throw c::error(c::error_kind::cancelled, ended_early, "precision"); }
+
+/// The plan after the caller has ended placing: the best one that was confirmed. Without one, it is in float32, by the costs that the store
+/// has by now. If these are too few, the error is that of `place`.
+c::placed_within_error plan_so_far(const c::graph& network, c::place_options how, std::optional<c::plan> confirmed) {
+  c::placed_within_error made;
+  if (confirmed) {
+    static_cast<c::plan&>(made) = *std::move(confirmed);
+    made.report.interrupted = true;
+    return made;
+  }
+  how.precision = {};
+  how.improved = {};
+  // Cancelled at once, placing would not read the store. So it is cancelled where it would begin to measure.
+  bool begins = false;
+  how.progress = [&begins](const c::place_progress& now) {
+    const std::string_view stage = now.stage;
+    begins = begins || stage == "measuring" || stage == "comparing" || stage == "regions";
+  };
+  how.cancel = [&begins] { return begins; };
+  how.stop = {};
+  static_cast<c::placed_plan&>(made) = c::place(network, backends(), how);
+  made.why_unrounded = ended_early;
+  return made;
 }
 
-/// Places within an error bound. If the caller ends it, this is the best plan that was confirmed; without one, an error.
-c::placed_within_error place_rounding(const placing_request& by, const c::graph& network, c::place_options how,
-                                      listener& user) {
+/// Places within an error bound. Errors: those of samples, as sample_fault; if the caller ends it.
+c::placed_within_error place_confirmed(const placing_request& by, const c::graph& network, const c::place_options& how,
+                                       listener& user) {
   user.tell(precision_progress("reading samples"));
   caller_samples from(by.samples, network, [&user] {
     if (user.is_cancelled()) end_measuring();
@@ -154,19 +178,22 @@ c::placed_within_error place_rounding(const placing_request& by, const c::graph&
     user.tell(precision_progress("measuring the errors of values", done, all));
     if (user.is_ended()) end_measuring();
   };
-  std::optional<c::plan> best;
-  how.improved = [&best](const c::plan& made) { best = made; };
   const c::sample_source samples = [&from](std::size_t which, std::span<const c::tensor_view> inputs) {
     return from.read(which, inputs);
   };
+  return c::place_within_error(network, backends(), how, samples, measuring);
+}
+
+/// The same. If the caller ends it, this is the plan so far.
+c::placed_within_error place_rounding(const placing_request& by, const c::graph& network, c::place_options how,
+                                      listener& user) {
+  std::optional<c::plan> best;
+  how.improved = [&best](const c::plan& made) { best = made; };
   try {
-    return c::place_within_error(network, backends(), how, samples, measuring);
+    return place_confirmed(by, network, how, user);
   } catch (const sample_fault& fault) { std::rethrow_exception(fault.what); } catch (const c::error& e) {
-    if (e.kind() != c::error_kind::cancelled || !best) throw;
-    c::placed_within_error made;
-    static_cast<c::plan&>(made) = *std::move(best);
-    made.report.interrupted = true;
-    return made;
+    if (e.kind() != c::error_kind::cancelled) throw;
+    return plan_so_far(network, std::move(how), std::move(best));
   }
 }
 

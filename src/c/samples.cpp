@@ -93,9 +93,7 @@ caller_samples::caller_samples(const sample_request& from, const c::graph& netwo
   const std::uint64_t all = files_ ? files_->count() : from_.count;
   spread_ = c::detail::sample_spread(all != 0 ? all : count_function(inputs));
   // Faults show now, and not after minutes of measuring, or never because a sample turned out not to be needed.
-  try {
-    for (std::size_t i = 0; all != 0 && i < spread_.count(); ++i) (void)read(i, inputs);
-  } catch (const sample_fault& fault) { std::rethrow_exception(fault.what); }
+  for (std::size_t i = 0; all != 0 && i < spread_.count(); ++i) (void)read(i, inputs);
 }
 
 std::uint64_t caller_samples::count_function(std::span<const c::tensor_view> inputs) const {
@@ -105,7 +103,7 @@ std::uint64_t caller_samples::count_function(std::span<const c::tensor_view> inp
   return count;
 }
 
-bool caller_samples::call_function(std::uint64_t which, std::span<const c::tensor_view> inputs) const {
+bool caller_samples::call_function(std::uint64_t which, std::span<const c::tensor_view> inputs) const try {
   std::vector<void*> memory;
   for (const c::tensor_view& input : inputs) memory.push_back(input.data);
   const int result = from_.function(from_.data, static_cast<std::size_t>(which), memory.data(), memory.size());
@@ -115,18 +113,19 @@ bool caller_samples::call_function(std::uint64_t which, std::span<const c::tenso
                    "sample " + std::to_string(which));
   check_finite(network_, which, inputs);
   return true;
-}
+} catch (const c::error&) { throw sample_fault{std::current_exception()}; }
 
 bool caller_samples::read(std::size_t which, std::span<const c::tensor_view> inputs) {
   if (which >= spread_.count()) return false;
   pause_();
   const std::uint64_t place = spread_.place_of(which);
+  if (!files_ && call_function(place, inputs)) return true;
   try {
-    if (files_) files_->read_at(place, inputs);
-    else if (!call_function(place, inputs))
+    if (!files_)
       refuse_sample(place, "does not exist, although an earlier call or sample_count said so",
                     "write the same sample at each call, and set sample_count to their number or 0");
-  } catch (...) { throw sample_fault{std::current_exception()}; }
+    files_->read_at(place, inputs);
+  } catch (const c::error&) { throw sample_fault{std::current_exception()}; }
   return true;
 }
 

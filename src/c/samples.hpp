@@ -41,7 +41,8 @@ struct sample_fault {
 /// The samples of one placing. Not copied: the network is the caller's.
 class caller_samples {
  public:
-  /// `pause` is called before each sample, and may throw. Reads all samples that are used, once. Errors: theirs, as they are.
+  /// `pause` is called before each sample, and may throw. Reads all samples that are used, once. Errors: those of `read`; files that do
+  /// not fit.
   caller_samples(const sample_request& from, const collage::graph& network, std::function<void()> pause);
 
   const collage::detail::sample_spread& spread() const { return spread_; }

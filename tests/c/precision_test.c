@@ -253,12 +253,17 @@ static void ended(const collage_network* network) {
   collage_place_options how = by(&lower);
   how.progress = end_in_precision;
   how.progress_data = &end;
-  const collage_status status = collage_plan_place(network, &how, &plan);
-  CHECK(end.calls > 0 && (status == COLLAGE_CANCELLED || status == COLLAGE_OK));
-  if (status == COLLAGE_CANCELLED)
-    CHECK(strstr(collage_last_error(), "the caller ended placing before a plan was confirmed") != NULL);
+  if (!DONE(collage_plan_place(network, &how, &plan))) return;
+  CHECK(end.calls > 0);
+  collage_plan_error error = {.struct_size = sizeof error};
+  if (end.is_reached && DONE(collage_plan_get_error(plan, &error))) /* the store has all costs by now */
+    CHECK(error.samples == 0 && strstr(error.why_unrounded, "the caller ended placing before") != NULL);
   collage_plan_release(plan);
   plan = NULL;
+  end = (struct end){.at = "reading samples", .result = COLLAGE_PROGRESS_CANCEL};
+  how.store = "none";
+  CHECK(collage_plan_place(network, &how, &plan) == COLLAGE_CANCELLED && plan == NULL && end.calls == 1);
+  how.store = store;
   end = (struct end){.at = "confirming", .result = COLLAGE_PROGRESS_STOP};
   if (DONE(collage_plan_place(network, &how, &plan))) keeps_its_word(plan, 0.02, 6);
   collage_plan_release(plan);

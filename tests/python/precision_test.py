@@ -236,5 +236,16 @@ class Ended(Case):
             self.tune(interrupted, store=False)
         self.assertIs(signal.getsignal(signal.SIGINT), signal.default_int_handler)
 
+        calls = []
+
+        def interrupted_once(which):
+            calls.append(which)
+            return interrupted(which) if len(calls) == 1 else numbers(which)
+
+        self.tune(self.many)  # the store has costs now, so there is a plan
+        plan = self.tune(interrupted_once)
+        self.assertEqual((plan.precision, plan.error), ("fp32", None))
+        self.assertEqual(plan.why_unrounded, "the caller ended placing before a plan was confirmed")
+
 
 unittest.main()
