@@ -109,7 +109,7 @@ class measurement {
   }
 
   void make_keys() {
-    found_.contents = hash_of_contents(1, network_);
+    found_.contents = contents_of_constants(network_);
     found_.inputs = 1;
     for (all_samples_ = 0; all_samples_ < options_.samples && samples_(all_samples_, runs_.inputs()); ++all_samples_)
       for (const tensor_view& t : runs_.inputs())
@@ -223,6 +223,8 @@ std::vector<value_rounding> roundings_of(const graph_ranges& ranges) {
     if (r.has_numbers()) list.push_back({r.value, rounding_to(r.how)});
   return list;
 }
+
+std::uint64_t contents_of_constants(const graph& network) { return hash_of_contents(1, network); }
 
 value_errors measure_value_errors(const graph& network, const placement& groups, backend_table backends,
                                   std::span<const value_rounding> requests, const sample_source& samples,

@@ -39,6 +39,9 @@ struct value_error_key {
   std::string rounding;  ///< its name
 };
 
+/// The hash of the contents of a network's constants, subgraphs included, that keys of errors have.
+std::uint64_t contents_of_constants(const graph& network);
+
 /// The error of one value and one rounding. Errors are squared and relative: an output y becomes y', and the sum of (y' - y)^2 is
 /// divided by the sum of y^2. If all of y is 0, the error is 0 if y' is y and 1 if not.
 struct value_error {

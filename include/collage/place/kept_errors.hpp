@@ -3,10 +3,16 @@
 
 #include <cmath>
 #include <collage/calibrate/value_errors.hpp>
+#include <collage/dtype.hpp>
 #include <collage/graph/graph.hpp>
 #include <collage/measure/store.hpp>
+#include <collage/run/form.hpp>
+#include <collage/run/precision.hpp>
+#include <collage/run/rounding.hpp>
 #include <cstdint>
 #include <limits>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -71,6 +77,32 @@ inline void use_store(value_error_options& options, cost_store& store, const gra
   options.keep = [&store, &network](const value_error_key& key, const value_error& e) {
     store.put(stored_key_of(key), to_stored(e, network.value_name(key.value)));
   };
+}
+
+/// The errors of a network's values that a store keeps, by the element types to which they round, whatever samples they were measured
+/// with. If there are several for one value and type, the newest. Null if there are none. The network's constants have contents. Errors: those
+/// of the store.
+inline std::shared_ptr<const rounding_errors> kept_errors_of(const cost_store& store, const graph& network) {
+  struct kept_error {
+    std::int64_t when_s = 0;
+    double nmse = 0;
+  };
+  std::map<rounded_value, kept_error> newest;
+  const std::uint64_t contents = contents_of_constants(network);
+  for (const stored_entry& e : store.list({.backend = stored_errors_backend})) {
+    const std::vector<std::uint64_t>& of = e.key.computes;  // as in stored_key_of
+    if (of.size() != 4 || of[0] != network.fingerprint() || of[1] != contents) continue;
+    const std::string type = e.key.precision.substr(0, e.key.precision.find(' '));  // its rounding begins with it
+    for (const detail::element_name& known : detail::element_names) {
+      if (type != name_of(known.type)) continue;
+      kept_error& kept = newest[{static_cast<std::uint32_t>(of[3]), known.type}];
+      if (e.cost.when_s >= kept.when_s) kept = {e.cost.when_s, from_stored(e.cost).nmse};
+    }
+  }
+  if (newest.empty()) return {};
+  const auto errors = std::make_shared<rounding_errors>();
+  for (const auto& [of, kept] : newest) errors->set(of.value, of.element, kept.nmse);
+  return errors;
 }
 
 }  // namespace collage::inline v0
