@@ -89,6 +89,13 @@ class placing_within_error {
     held_back_ = given - used_;
   }
 
+  std::shared_ptr<const rounding_errors> errors() {
+    const std::vector<rounded_value> values = rounded_values(network_, backends_, options_);
+    if (values.empty()) return std::make_shared<rounding_errors>();
+    list_visible(values);
+    return to_errors(values, measure(values, 1), 1);
+  }
+
   placed_within_error run() {
     if (detail::allows_integers(options_.precision.elements) && options_.precision.scales == nullptr)
       options_.precision.scales = find_scales();
@@ -103,7 +110,7 @@ class placing_within_error {
     placed_within_error made = turn(1, values, errors, 1, exact);
     if (is_confirmed(made) || !made.plan::error) return finished(std::move(made));
     try {
-      errors = measure(values);
+      errors = measure(values, share_of_errors);
     } catch (const error& e) {
       return unrounded(std::string("the errors of single values could not be measured: ") + e.what());
     }
@@ -162,7 +169,8 @@ class placing_within_error {
     separate_ = separate_kernels(network_, backends_, visible, threads());
   }
 
-  value_errors measure(const std::vector<rounded_value>& values) const {
+  /// `share`: of the time that is left.
+  value_errors measure(const std::vector<rounded_value>& values, double share) const {
     std::vector<value_rounding> requests;
     for (const rounded_value& v : values)
       requests.push_back({v.value, detail::rounding_of_value(network_, v, options_.precision.scales.get())});
@@ -170,7 +178,7 @@ class placing_within_error {
     value_error_options measuring = how_.measuring;
     measuring.samples = used_;
     measuring.threads = threads();
-    if (options_.budget_s > 0) measuring.seconds = std::min(measuring.seconds, share_of_errors * left_s());
+    if (options_.budget_s > 0) measuring.seconds = std::min(measuring.seconds, share * left_s());
     std::optional<cost_store> store;
     try {
       if (!options_.store.empty() && !measuring.recall) use_store(measuring, store.emplace(options_.store), network_);
@@ -269,6 +277,12 @@ std::vector<rounded_value> rounded_values(const graph& network, backend_table ba
 placed_within_error place_within_error(const graph& network, backend_table backends, const place_options& options,
                                        const sample_source& samples, const within_error_options& how) {
   return placing_within_error(network, backends, options, samples, how).run();
+}
+
+std::shared_ptr<const rounding_errors> errors_of_rounding(const graph& network, backend_table backends,
+                                                          const place_options& options, const sample_source& samples,
+                                                          const within_error_options& how) {
+  return placing_within_error(network, backends, options, samples, how).errors();
 }
 
 }  // namespace collage::inline v0

@@ -11,6 +11,7 @@
 #include <collage/graph/graph.hpp>
 #include <collage/place.hpp>
 #include <collage/run/backend_table.hpp>
+#include <collage/run/precision.hpp>
 #include <collage/run/rounding.hpp>
 #include <cstddef>
 #include <functional>
@@ -59,5 +60,11 @@ struct placed_within_error : placed_plan {
 /// Errors: fewer than three samples; ranges of another network; those of `place`, `calibrate`, measure_value_errors and confirm.
 placed_within_error place_within_error(const graph& network, backend_table backends, const place_options& options,
                                        const sample_source& samples, const within_error_options& how = {});
+
+/// The errors by which `place_within_error` searches, without a correction: those that rounding each value of `rounded_values` alone
+/// causes. Errors that the store of the options has are not measured again. Errors: as of place_within_error.
+std::shared_ptr<const rounding_errors> errors_of_rounding(const graph& network, backend_table backends,
+                                                          const place_options& options, const sample_source& samples,
+                                                          const within_error_options& how = {});
 
 }  // namespace collage::inline v0
