@@ -45,6 +45,9 @@ class error_limit {
   /// The bound, in units: the square of the bound that the user gave is so many.
   static constexpr std::int64_t bound() { return std::int64_t{1} << 20U; }
 
+  /// Forgets the amounts that were computed: the bound in the options has changed, and with it their unit.
+  void forget_amounts() { rounded_.clear(); }
+
   /// The error that a candidate adds.
   const std::vector<error_use>& of(std::uint32_t candidate) const {
     if (candidate >= rounded_.size()) rounded_.resize(candidates_.size());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <collage/graph/graph.hpp>
 #include <collage/layout.hpp>
 #include <collage/pattern/match_record.hpp>
@@ -197,8 +198,12 @@ class search_view {
 
   /// The limits of each search: it ends soon after the budget.
   search::limits limits() const {
-    return {.stop = [this] { return known_.task.until.is_long_over(); }};
+    search::limits most{.stop = [this] { return known_.task.until.is_long_over(); }};
+    most.bounded_time = bounded_time_;
+    return most;
   }
+  /// The longest time of a search for finding and proving plans within the bounds (`search::limits::bounded_time`).
+  void set_bounded_time(std::chrono::nanoseconds most) { bounded_time_ = most; }
 
   /// Whether there is a placement without regions.
   bool is_covered_by_operators() const { return search::uncovered(problem({.regions = false}).problem).empty(); }
@@ -409,6 +414,7 @@ class search_view {
 
   const placing_state& known_;
   std::vector<bool> hidden_;  // by candidate
+  std::chrono::nanoseconds bounded_time_ = search::limits().bounded_time;
 };
 
 }  // namespace
