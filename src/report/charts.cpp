@@ -1,6 +1,7 @@
 // Charts: the arena, the roofline, times end to end, shares of backends.
 #include "charts.hpp"
 
+#include "chart_parts.hpp"
 #include "drawing.hpp"
 #include "tables.hpp"
 
@@ -33,39 +34,6 @@ void begin_chart(html& to, double height, html::literal about) {
       .raw("\" role=\"img\" aria-label=\"");
   to.raw(about).raw("\">\n");
 }
-void add_line(html& to, html::literal look, double x1, double y1, double x2, double y2) {
-  to.raw("<path class=\"")
-      .raw(look)
-      .raw("\" d=\"M")
-      .length(x1)
-      .raw(" ")
-      .length(y1)
-      .raw("L")
-      .length(x2)
-      .raw(" ")
-      .length(y2)
-      .raw("\"/>");
-}
-void add_label(html& to, html::literal look, double x, double y, const std::string& text) {
-  to.raw("<text class=\"")
-      .raw(look)
-      .raw("\" x=\"")
-      .length(x)
-      .raw("\" y=\"")
-      .length(y)
-      .raw("\">")
-      .text(text)
-      .raw("</text>");
-}
-
-/// A round number that is at most a quarter of a length, and more than a tenth of it.
-double tick_of(double length) {
-  const double decade = std::pow(10, std::floor(std::log10(length / 4)));
-  for (const double factor : {5.0, 2.5, 2.0})
-    if (decade * factor * 4 <= length) return decade * factor;
-  return decade;
-}
-
 /// A logarithmic axis over whole decades.
 struct log_axis {
   double low = 0, high = 1;  // exponents of ten
