@@ -90,15 +90,21 @@ class placing_within_error {
   }
 
   std::shared_ptr<const rounding_errors> errors() {
+    options_.precision.scales = scales();
     const std::vector<rounded_value> values = rounded_values(network_, backends_, options_);
     if (values.empty()) return std::make_shared<rounding_errors>();
     list_visible(values);
     return to_errors(values, measure(values, 1), 1);
   }
 
+  std::shared_ptr<const value_scales> scales() const {
+    if (options_.precision.scales != nullptr || !detail::allows_integers(options_.precision.elements))
+      return options_.precision.scales;
+    return find_scales();
+  }
+
   placed_within_error run() {
-    if (detail::allows_integers(options_.precision.elements) && options_.precision.scales == nullptr)
-      options_.precision.scales = find_scales();
+    options_.precision.scales = scales();
     const std::vector<rounded_value> values = rounded_values(network_, backends_, options_);
     if (values.empty()) return unrounded("no kernel that can run here rounds anything");
     if (!(options_.precision.most_error > 0)) return unrounded("no error is allowed");
@@ -277,6 +283,12 @@ std::vector<rounded_value> rounded_values(const graph& network, backend_table ba
 placed_within_error place_within_error(const graph& network, backend_table backends, const place_options& options,
                                        const sample_source& samples, const within_error_options& how) {
   return placing_within_error(network, backends, options, samples, how).run();
+}
+
+std::shared_ptr<const value_scales> scales_of_integers(const graph& network, backend_table backends,
+                                                       const place_options& options, const sample_source& samples,
+                                                       const within_error_options& how) {
+  return placing_within_error(network, backends, options, samples, how).scales();
 }
 
 std::shared_ptr<const rounding_errors> errors_of_rounding(const graph& network, backend_table backends,

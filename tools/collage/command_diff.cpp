@@ -1,5 +1,6 @@
 #include "commands.hpp"
 #include "diff_file.hpp"
+#include "diff_precision.hpp"
 #include "placing.hpp"
 #include "report.hpp"
 #include "table.hpp"
@@ -25,30 +26,13 @@ namespace c = collage;
 
 namespace {
 
-/// A value of the first plan and the same of the second.
-template <class T>
-struct both {
-  T first{}, second{};
-  T& operator[](std::size_t which) { return which == 0 ? first : second; }
-  const T& operator[](std::size_t which) const { return which == 0 ? first : second; }
-};
-
 bool is_same_kernel(const file_group& a, const file_group& b) {
   return a.backend == b.backend && a.pattern == b.pattern && a.configuration == b.configuration &&
          a.kernel == b.kernel && a.layout == b.layout;
 }
 
-/// A smallest set of nodes that both plans divide into whole groups: the groups of each plan.
-using compared_region = both<std::vector<const file_group*>>;
-
 bool is_same(const compared_region& r) {
   return r.first.size() == 1 && r.second.size() == 1 && is_same_kernel(*r.first[0], *r.second[0]);
-}
-
-double cost_of(const std::vector<const file_group*>& groups) {
-  double sum = 0;
-  for (const file_group* g : groups) sum += g->cost_ms;
-  return sum;
 }
 
 std::string labels_of(const std::vector<const file_group*>& groups) {
@@ -190,6 +174,7 @@ c::json to_json(const std::vector<const file_group*>& groups) {
                     {"configuration", g->configuration},
                     {"kernel", g->kernel},
                     {"layout", g->layout},
+                    {"element", g->element},
                     {"cost_ms", c::rounded(g->cost_ms)},
                     {"low_ms", c::rounded(g->low_ms)},
                     {"high_ms", c::rounded(g->high_ms)}});
@@ -232,7 +217,8 @@ c::json to_json(const comparison& found) {
           {"same_kernels", found.same},
           {"other_costs", regions(found.other_costs)},
           {"totals", totals},
-          {"runs", runs}};
+          {"runs", runs},
+          {"precision", precision_to_json(found.plan, changes_in(found.other_kernels))}};
 }
 
 cell difference(double first, double second, const char* format) {
@@ -280,24 +266,37 @@ std::string header_page(const comparison& found) {
   return heading("Made with") + page.text();
 }
 
+/// A table of regions that other kernels run. Where their element types differ, these come before the kernels.
+std::string regions_table(const std::vector<compared_region>& list, bool has_elements) {
+  table page({{"nodes", align::left, 16},
+              {"places", align::right},
+              {"first", align::left, 16},
+              {"ms", align::right},
+              {"second", align::left, 16},
+              {"ms", align::right},
+              {"+ms, all places", align::right}});
+  const auto words = [&](const std::vector<const file_group*>& groups) {
+    return (has_elements ? elements_of(groups) + ": " : "") + who_runs(groups);
+  };
+  for (const auto& [r, places] : counted(list)) {
+    const double a = cost_of(r->first), b = cost_of(r->second);
+    page.add({labels_of(r->first), std::to_string(places), words(r->first), format_number("%.4f", a), words(r->second),
+              format_number("%.4f", b),
+              difference(a * static_cast<double>(places), b * static_cast<double>(places), "%+.4f")});
+  }
+  return page.text();
+}
+
 std::string groups_page(const comparison& found) {
   std::string text;
-  if (!found.other_kernels.empty()) {
-    table page({{"nodes", align::left, 16},
-                {"places", align::right},
-                {"first", align::left, 16},
-                {"ms", align::right},
-                {"second", align::left, 16},
-                {"ms", align::right},
-                {"+ms, all places", align::right}});
-    for (const auto& [r, places] : counted(found.other_kernels)) {
-      const double a = cost_of(r->first), b = cost_of(r->second);
-      page.add({labels_of(r->first), std::to_string(places), who_runs(r->first), format_number("%.4f", a),
-                who_runs(r->second), format_number("%.4f", b),
-                difference(a * static_cast<double>(places), b * static_cast<double>(places), "%+.4f")});
-    }
-    text += heading("Groups that other kernels run, with the cost at each place") + page.text();
-  }
+  std::vector<compared_region> other_elements, same_elements;
+  for (const compared_region& r : found.other_kernels)
+    (changes_precision(r) ? other_elements : same_elements).push_back(r);
+  if (!other_elements.empty())
+    text += heading("Groups that compute in other element types, with the cost at each place") +
+            regions_table(other_elements, true);
+  if (!same_elements.empty())
+    text += heading("Groups that other kernels run, with the cost at each place") + regions_table(same_elements, false);
   if (!found.other_costs.empty()) {
     table page({{"group", align::left, 16},
                 {"places", align::right},
@@ -375,7 +374,8 @@ int diff(const options& given) {
   }
   std::string page = wrap("first:  " + found.plan.first.file + ", " + title_of(found.plan.first.made), 8) +
                      wrap("second: " + found.plan.second.file + ", " + title_of(found.plan.second.made), 8);
-  page += header_page(found) + groups_page(found) + totals_page(found) + runs_page(found);
+  page += header_page(found) + groups_page(found) +
+          precision_changes_page(found.plan, changes_in(found.other_kernels)) + totals_page(found) + runs_page(found);
   page +=
       "\n" + wrap("first:  " + certificate(found.plan.first), 8) + wrap("second: " + certificate(found.plan.second), 8);
   print(page);

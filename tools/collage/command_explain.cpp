@@ -3,6 +3,7 @@
 #include "dot_file.hpp"
 #include "network.hpp"
 #include "placing.hpp"
+#include "precision_page.hpp"
 #include "report.hpp"
 #include "table.hpp"
 #include "terminal.hpp"
@@ -15,6 +16,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -151,15 +153,19 @@ int explain(const options& asked) {
     return 0;
   }
   const c::report::missing_patterns missing = c::report::find_missing_patterns(p.network, p.made, backends());
+  const std::optional<c::precision_prices> prices = prices_of(given, p);
   if (given.json) {
     c::json all = to_json(p, missing);
     add_arena(all, engine);
+    if (prices) all["precision_prices"] = prices_to_json(p, *prices);
     print(c::to_text(all));
     return 0;
   }
   const c::detail::plan_page parts{p.network, p.made, paint};
   std::string page = parts.placement();
   page += wrap("A run needs an " + arena_text(engine) + ".", 0) + parts.times();
+  if (prices)
+    page += parts.heading("What lower precision saves, and the next precision up") + precision_page(p, *prices);
   if (const std::string used = algorithms_table(p); !used.empty())
     page += parts.heading("Algorithms other than the operator's definition") + used;
   if (!missing.operators.empty())

@@ -150,6 +150,9 @@ class command_list {
     c.network()
         ->add_option("--plan", given_.plan_file, "Where to write the plan; required, unless --shape names several")
         ->option_text("FILE");
+    c->add_option("--curve", given_.curve_file,
+                  "With --precision: also find the fastest plans within ten errors, and draw them as SVG")
+        ->option_text("FILE");
     c.placing().output();
   }
   void add_run() {

@@ -1,3 +1,4 @@
+#include "budget_curve.hpp"
 #include "commands.hpp"
 #include "placing.hpp"
 #include "plan_keeper.hpp"
@@ -53,6 +54,7 @@ std::string regions_text(const collage::region_report& regions) {
 int tune(const options& given) {
   namespace c = collage;
   check(given);
+  check_curve(given);
   if (names_several_shapes(given)) return tune_several(given);
   if (given.plan_file.empty())
     throw c::error(c::error_kind::invalid_argument, "--plan is required", "tune", "see collage tune --help");
@@ -94,6 +96,7 @@ int tune(const options& given) {
                 {"best_single", best == 0 ? c::json() : c::json(p.made.runs[best].name)},
                 {"ratio", best == 0 ? 1.0 : c::rounded(p.made.runs[best].ratio)},
                 {"runs", c::runs_to_json(p.made.runs)}});
+    if (!given.curve_file.empty()) all["curve"] = curve_to_json(make_curve(given, p.network));
     print(c::to_text(all));
     return end();
   }
@@ -115,6 +118,8 @@ int tune(const options& given) {
   if (const std::string error = prediction_text(p.made); !error.empty()) page += "\n" + wrap(error, 0);
   if (!unwritten) page += "\nThe plan is in " + given.plan_file + ".\n";
   print(page);
+  if (!given.curve_file.empty())
+    print(curve_page(make_curve(given, p.network)) + "\nThe curve is in " + given.curve_file + ".\n");
   return end();
 }
 

@@ -1,8 +1,11 @@
 #include "diff_file.hpp"
 
 #include <collage/backend.hpp>
+#include <collage/dtype.hpp>
 #include <collage/io/json.hpp>
 #include <collage/io/plan_file.hpp>
+#include <collage/run/form.hpp>
+#include <collage/run/plan.hpp>
 
 #include <cstddef>
 #include <string>
@@ -11,6 +14,21 @@
 namespace program {
 
 namespace {
+
+/// The smallest element type that a group's layout names, as in "plain to channels-last:bf16".
+std::string element_in(const std::string& layout) {
+  std::string found = c::fp32;
+  std::size_t least = c::size_of(c::dtype::f32);
+  for (std::size_t colon = layout.find(':'); colon != std::string::npos; colon = layout.find(':', colon + 1)) {
+    const std::string name = layout.substr(colon + 1, layout.find_first_of("@ ", colon) - colon - 1);
+    for (const c::detail::element_name& known : c::detail::element_names)
+      if (name == known.name && c::size_of(known.type) < least) {
+        found = name;
+        least = c::size_of(known.type);
+      }
+  }
+  return found;
+}
 
 void read_groups(const c::json_place& from, const std::string& prefix, const std::string& owner, file_plan& to) {
   const c::json_place groups = from["groups"];
@@ -34,6 +52,7 @@ void read_groups(const c::json_place& from, const std::string& prefix, const std
     }
     read.kernel = g["kernel"].text();
     read.layout = g["layout"].text();
+    read.element = element_in(read.layout);
     read.cost_ms = g["cost_ms"].number();
     read.low_ms = g["low_ms"].number();
     read.high_ms = g["high_ms"].number();
@@ -48,6 +67,12 @@ void read_groups(const c::json_place& from, const std::string& prefix, const std
 }
 
 }  // namespace
+
+double cost_of(const std::vector<const file_group*>& groups) {
+  double sum = 0;
+  for (const file_group* g : groups) sum += g->cost_ms;
+  return sum;
+}
 
 file_plan read_file_plan(const std::string& file) {
   const c::json from = c::read_plan_file(file);
@@ -67,6 +92,7 @@ file_plan read_file_plan(const std::string& file) {
   p.made.origin = top["origin"].text();
   p.made.lower_bound_ms = top["lower_bound_ms"].number();
   p.made.optimal = top["optimal"].boolean();
+  p.made.error = c::detail::error_from_json(top);
   const c::json_place runs = top["runs"];
   for (std::size_t i = 0; i < runs.size(); ++i) {
     c::plan_run r;

@@ -61,6 +61,24 @@ class spread_samples {
   c::detail::sample_spread spread_;
 };
 
+c::within_error_options measuring_for(const options& given, const c::graph& network,
+                                      const std::function<void(const std::string&)>& progress) {
+  c::within_error_options measuring;
+  measuring.progress = progress;
+  if (!given.known_ranges.empty())
+    measuring.ranges = std::make_shared<const c::network_ranges>(c::load_ranges(given.known_ranges, network));
+  return measuring;
+}
+
+/// The samples that the options name, or random ones. Sets how many are measured with and held back.
+c::sample_source samples_for(const options& given, const c::graph& network, c::within_error_options& measuring) {
+  if (given.data.empty()) return random_source(given.seed);
+  const auto files = std::make_shared<spread_samples>(network, given.data);
+  measuring.measuring.samples = files->spread().measured();
+  measuring.held_back = files->spread().held_back();
+  return [files](std::size_t which, std::span<const c::tensor_view> inputs) { return files->read(which, inputs); };
+}
+
 }  // namespace
 
 c::precision_options precision_options_of(const options& given) {
@@ -90,22 +108,19 @@ c::precision_options precision_options_of(const options& given) {
 c::placed_within_error place_in_lower_precision(const options& given, const c::graph& network,
                                                 const c::place_options& how,
                                                 const std::function<void(const std::string&)>& progress) {
-  c::within_error_options measuring;
-  measuring.progress = progress;
-  if (!given.known_ranges.empty())
-    measuring.ranges = std::make_shared<const c::network_ranges>(c::load_ranges(given.known_ranges, network));
-  if (!given.data.empty()) {
-    const auto files = std::make_shared<spread_samples>(network, given.data);
-    measuring.measuring.samples = files->spread().measured();
-    measuring.held_back = files->spread().held_back();
-    const c::sample_source samples = [files](std::size_t which, std::span<const c::tensor_view> inputs) {
-      return files->read(which, inputs);
-    };
-    return c::place_within_error(network, backends(), how, samples, measuring);
-  }
-  if (!given.quiet)
+  if (given.data.empty() && !given.quiet)
     complain("note: the errors of lower precision are measured with random inputs; --data FOLDER names real ones");
-  return c::place_within_error(network, backends(), how, random_source(given.seed), measuring);
+  c::within_error_options measuring = measuring_for(given, network, progress);
+  const c::sample_source samples = samples_for(given, network, measuring);
+  return c::place_within_error(network, backends(), how, samples, measuring);
+}
+
+void set_errors(const options& given, const c::graph& network, c::place_options& how,
+                const std::function<void(const std::string&)>& progress) {
+  c::within_error_options measuring = measuring_for(given, network, progress);
+  const c::sample_source samples = samples_for(given, network, measuring);
+  how.precision.scales = c::scales_of_integers(network, backends(), how, samples, measuring);
+  how.precision.errors = c::errors_of_rounding(network, backends(), how, samples, measuring);
 }
 
 }  // namespace program

@@ -21,4 +21,8 @@ collage::placed_within_error place_in_lower_precision(const options& given, cons
                                                       const collage::place_options& how,
                                                       const std::function<void(const std::string&)>& progress);
 
+/// Sets the errors of single values, on the same samples, and the scales of integers.
+void set_errors(const options& given, const collage::graph& network, collage::place_options& how,
+                const std::function<void(const std::string&)>& progress);
+
 }  // namespace program

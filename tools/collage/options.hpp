@@ -28,6 +28,7 @@ struct options {
   std::string algorithms;                     ///< as in place_options; empty: accurate ones, or those of a given plan
   std::string precision, error;               ///< as in place_options, such as bf16 and 1%; empty: not given
   std::string known_ranges;                   ///< a file of ranges, for integers of 8 bits; empty: none
+  std::string curve_file;                     ///< of tune: a picture of time over errors; empty: none
   std::string memory;                         ///< for weights: 1.5x or 200MB; empty: as place_options has it
   bool accept_version_change = false;
   bool verbose = false;  ///< with --version

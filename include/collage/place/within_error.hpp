@@ -61,6 +61,12 @@ struct placed_within_error : placed_plan {
 placed_within_error place_within_error(const graph& network, backend_table backends, const place_options& options,
                                        const sample_source& samples, const within_error_options& how = {});
 
+/// The scales of integers of 8 bits by which `place_within_error` stores values: those of the options, or from ranges or samples. Null if
+/// `options.precision.elements` allows no such integers. Errors: as of place_within_error.
+std::shared_ptr<const value_scales> scales_of_integers(const graph& network, backend_table backends,
+                                                       const place_options& options, const sample_source& samples,
+                                                       const within_error_options& how = {});
+
 /// The errors by which `place_within_error` searches, without a correction: those that rounding each value of `rounded_values` alone
 /// causes. Errors that the store of the options has are not measured again. Errors: as of place_within_error.
 std::shared_ptr<const rounding_errors> errors_of_rounding(const graph& network, backend_table backends,
