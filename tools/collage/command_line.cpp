@@ -150,8 +150,7 @@ class command_list {
     c.network()
         ->add_option("--plan", given_.plan_file, "Where to write the plan; required, unless --shape names several")
         ->option_text("FILE");
-    c->add_option("--curve", given_.curve_file,
-                  "With --precision: also find the fastest plans within ten errors, and draw them as SVG")
+    c->add_option("--curve", given_.curve_file, "With --precision: also draw the time over ten errors, as SVG")
         ->option_text("FILE");
     c.placing().output();
   }

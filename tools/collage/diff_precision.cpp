@@ -26,7 +26,6 @@ c::json error_to_json(const std::optional<c::plan_error>& error) {
           {"samples", error->samples}};
 }
 
-/// Percent, with the digits that differ between plans.
 std::string percent_of_error(double error) { return format_number("%.3g %%", 100 * error); }
 
 }  // namespace
@@ -66,11 +65,16 @@ std::string precision_changes_page(const both<file_plan>& plans, const std::vect
   std::string text;
   if (a || b) {
     table page({{"error"}, {"first", align::right}, {"second", align::right}, {"difference", align::right}});
+    // A plan that was confirmed at once has no prediction, which is 0 in its file.
+    const auto text_of_error = [](const std::optional<c::plan_error>& of, double c::plan_error::* part) {
+      return !of ? std::string(c::fp32) : (*of).*part > 0 ? percent_of_error((*of).*part) : "-";
+    };
     const auto add = [&](const char* what, double c::plan_error::* part) {
       const double one = a ? (*a).*part : 0, other = b ? (*b).*part : 0;
       if (one == 0 && other == 0) return;
-      page.add({what, a ? percent_of_error(one) : "fp32", b ? percent_of_error(other) : "fp32",
-                format_number("%+.3g %%", 100 * (other - one))});
+      const bool is_known = (!a || one > 0) && (!b || other > 0);
+      page.add({what, text_of_error(a, part), text_of_error(b, part),
+                is_known ? format_number("%+.3g %%", 100 * (other - one)) : "-"});
     };
     add("allowed", &c::plan_error::most);
     add("predicted", &c::plan_error::predicted);
