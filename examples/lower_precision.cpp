@@ -4,6 +4,7 @@
 #include <collage/backends/onednn.hpp>
 #include <collage/graph/graph.hpp>
 #include <collage/ops.hpp>
+#include <collage/place/error_curve.hpp>
 #include <collage/place/within_error.hpp>
 
 #include <cstddef>
@@ -39,4 +40,11 @@ int main() {
       collage::place_within_error(network, collage::table_of<collage::backend_set<collage::onednn>>, how, samples);
   std::printf("%s\n", made.precision.c_str());
   if (made.error) std::printf("error %.2g, at most %.2g\n", made.error->measured, made.error->upper);
+
+  // Fastest plans within other errors. With a store in `how`, no kernel and no error would be measured again.
+  const auto backends = collage::table_of<collage::backend_set<collage::onednn>>;
+  how.precision.errors = collage::errors_of_rounding(network, backends, how, samples);
+  const collage::error_curve curve = collage::curve_of_errors(network, backends, how);
+  for (const collage::error_point& p : curve.points)
+    std::printf("%.2g %% allowed: %.2f times as fast\n", 100 * p.most_error, curve.exact.cost_ms / p.cost_ms);
 }
