@@ -397,7 +397,7 @@ class Placed(Case):
         self.assertIn(f"All {len(run)} groups have the same kernel in both plans.", page)
         done = self.json_of("diff", self.plan, self.plan)
         self.assertEqual(list(done), ["network", "fingerprint", "same", "first", "second", "header", "other_kernels", "same_kernels",
-                                      "other_costs", "totals", "runs"])
+                                      "other_costs", "totals", "runs", "precision"])
         self.assertEqual((done["same"], done["header"], done["other_kernels"], done["other_costs"]), (True, [], [], []))
         self.assertEqual((done["network"], done["same_kernels"]), (BERT, len(run)))
         self.assertEqual([r["first_ms"] for r in done["runs"]], [r["median_ms"] for r in kept["runs"]])
