@@ -44,6 +44,7 @@ inline constexpr std::size_t usual_budgets = 10;
 /// saves. The others are between them, at equal ratios. There are fewer than `budgets` where the ends are too near to each other.
 ///
 /// All bounds share one measurement of kernels: costs that the store of the options has are used, and what it lacks is measured once.
+/// `options.budget_s` limits measuring. Searches come on top, with at most five seconds for each bound.
 /// Errors: those of `place`; no errors in the options; fewer than two budgets.
 error_curve curve_of_errors(const graph& network, backend_table backends, const place_options& options,
                             std::size_t budgets = usual_budgets);
