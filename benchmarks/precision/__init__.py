@@ -1,0 +1,1 @@
+"""How exact kernels and plans in lower precision are."""

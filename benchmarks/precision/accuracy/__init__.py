@@ -1,0 +1,1 @@
+"""How accurate trained networks stay in lower precision."""
