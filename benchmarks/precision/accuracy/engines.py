@@ -105,7 +105,7 @@ class Tuner:
         if done.returncode != 0:
             reason = [line for line in said if line.startswith("collage: ") and not line.startswith("collage: note: ")]
             told = (reason or said or [f"collage tune ended with status {done.returncode} and said nothing"])[-1]
-            raise Failure(told.removeprefix('collage: '))
+            raise Failure(told.removeprefix("collage: "))
         return [line.removeprefix("collage: note: ") for line in said if line.startswith("collage: note: ")]
 
 

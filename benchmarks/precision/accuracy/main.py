@@ -16,6 +16,7 @@ REQUIREMENTS = HERE / "requirements.txt"
 NETWORKS = ("text", "files", "speech", "pictures")
 PRECISIONS = ("bf16", "int8", "any")
 LEAST_SAMPLES = 3
+FASTEST = "100%"  # no bound: whatever is fastest
 ABOUT = """Measures how accurate trained networks stay in lower precision, beside the same networks in float32 on the same data.
 
 text      PP-OCRv6 reading rendered lines
@@ -35,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
     add = result.add_argument
     add("networks", nargs="*", metavar="NETWORK", help=f"which of {', '.join(NETWORKS)}; all if none is named")
     add("--precision", default="bf16", metavar="A,B", help=f"precisions of `collage tune`: {', '.join(PRECISIONS)} (bf16)")
-    add("--error", default="1%", metavar="P%", help="most error of the outputs (1%%)")
+    add("--error", default="1%", metavar="P%,P%", help=f"most errors of the outputs, a plan for each; {FASTEST.replace('%', '%%')} leaves plans free (1%%)")
     add("--count", type=int, default=400, metavar="N", help="units of data for each network, such as lines and files (400)")
     add("--samples", type=int, default=40, metavar="N", help="samples for tuning, of other sources (40)")
     add("--seed", type=int, default=1, metavar="N", help="of all data and of the bootstrap (1)")
@@ -62,9 +63,11 @@ def checked(given: argparse.Namespace) -> argparse.Namespace:
     for name in given.precision:
         if name not in PRECISIONS:
             raise Mistake(f"--precision {name}: is none of {', '.join(PRECISIONS)}")
-    share = given.error.removesuffix("%")
-    if share == given.error or not is_number(share) or not 0 < float(share) <= 1000:
-        raise Mistake(f"--error {given.error}: is no share of the outputs like 1%")
+    given.error = list(dict.fromkeys(given.error.split(",")))
+    for error in given.error:
+        share = error.removesuffix("%")
+        if share == error or not is_number(share) or not 0 < float(share) <= 100:
+            raise Mistake(f"--error {error}: is no share of the outputs like 1%, at most {FASTEST}")
     for name, least in (("count", 2), ("samples", LEAST_SAMPLES), ("seed", 0)):
         if getattr(given, name) < least:
             raise Mistake(f"--{name} {getattr(given, name)}: at least {least} is needed")

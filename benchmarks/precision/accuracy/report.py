@@ -9,10 +9,12 @@ from typing import Any
 
 from peers.report import NOTHING, count_of, number, table
 
+from . import main
+
 Row = Mapping[str, Any]
 BAR = 0.01  # what the drop may be at most
 BUSY = 0.5  # of load beyond our own threads
-TITLES = ["network", "what counts", "of", "precision", "float32", "lower", "drop (95 %)", "at most", f"within {100 * BAR:g} %", "worse, better",
+TITLES = ["network", "what counts", "of", "precision", "error allowed", "float32", "lower", "drop (95 %)", "at most", f"within {100 * BAR:g} %", "worse, better",
           "error", "confirmed", "groups", "times as fast"]
 
 
@@ -34,8 +36,9 @@ def fast(row: Row, threads: int) -> str:
 
 def line(row: Row, threads: int) -> list[str]:
     precision = row["precision"] if row["plan"] != "fp32" else f"{row['precision']}: plan in float32"
+    allowed = "any" if row["allowed"] == main.FASTEST else row["allowed"]
     return [row["network"], row["measure"], f"{row['items']} in {row['units']} {row['unit']}" if row["items"] != row["units"] else
-            f"{row['units']} {row['unit']}", precision, share(row["first"]), share(row["second"]),
+            f"{row['units']} {row['unit']}", precision, allowed, share(row["first"]), share(row["second"]),
             f"{share(row['drop'])} ({share(row['low'])} to {share(row['high'])})", share(row["upper"]), "yes" if row["holds"] else "**no**",
             f"{row['worse']}, {row['better']}", percent(row["error"]), percent(row["confirmed"]), f"{row['lower']} of {row['groups']}",
             fast(row, threads)]
@@ -59,7 +62,7 @@ def markdown(rows: Sequence[Row], layers: Sequence[Row], about: Mapping[str, Any
         parts.append("\n".join(f"- {note}" for note in about["notes"]))
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
     parts.append(f"{about['processor']}, {about['processors']} processors, {count_of(threads)}; {about['date']}. collage {about['collage']}, "
-                 f"{versions}. Error allowed {about['error']}, {about['samples']} samples for tuning, {about['budget_s']:g} s for a plan, seed "
+                 f"{versions}. {about['samples']} samples for tuning, {about['budget_s']:g} s for a plan, seed "
                  f"{about['seed']}.")
     return "\n\n".join(parts) + "\n"
 

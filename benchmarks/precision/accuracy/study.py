@@ -9,7 +9,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import collage
+try:
+    import collage
+except ImportError as problem:
+    sys.exit(f"accuracy: {problem}")
 
 from peers import machine, results, statistics
 from peers.errors import Failure
@@ -24,7 +27,6 @@ from .speech import Speech
 from .text import Text
 
 CASES: Mapping[str, type[Any]] = {"text": Text, "files": Files, "speech": Speech, "pictures": Pictures}
-FASTEST = "1000%"  # no bound: whatever is fastest
 RACE_S = 0.25  # of a slice
 
 
@@ -56,22 +58,24 @@ class Study:
         versions = {name: importlib.metadata.version(name) for name in names}
         return {**machine.describe(), "date": machine.today(), "collage": collage.system()["version"], "versions": versions,
                 "threads": given.threads, "budget_s": given.budget, "seed": given.seed, "count": given.count, "samples": given.samples,
-                "error": given.error, "notes": self.notes}
+                "notes": self.notes}
 
     def measure(self, case: Case) -> None:
         given = self.given
         network = collage.load(case.model, shapes=case.shapes, values=case.values)
         case.metadata = network.metadata
         self.say(f"{case.name}: tuning in float32")
-        engines = {FLOAT32: Engine(network, self.tuner.plan(case, FLOAT32, given.error, None, given.seed), given.threads)}
+        engines = {FLOAT32: Engine(network, self.tuner.plan(case, FLOAT32, "", None, given.seed), given.threads)}
         self.say(f"{case.name}: making samples")
         samples = self.tuner.write(case, case.samples(given.samples, given.seed, engines[FLOAT32].run))
-        for precision in given.precision:
-            self.say(f"{case.name}: tuning {precision}")
-            engines[precision] = self._engine(network, case, precision, given.error, samples)
+        wanted = [(precision, error) for precision in given.precision for error in given.error]
+        for precision, error in wanted:
+            self.say(f"{case.name}: tuning {precision} within {error}")
+            engines[f"{precision} {error}"] = self._engine(network, case, precision, error, samples)
         compared = self.compare(case, engines)
-        for precision in given.precision:
-            self.rows += [self._row(case, precision, i, engines[precision].tuned, compared) for i in range(len(case.measures))]
+        for precision, error in wanted:
+            self.rows += [self._row(case, precision, error, i, engines[f"{precision} {error}"].tuned, compared)
+                          for i in range(len(case.measures))]
         if case.name == "pictures":
             self._keep_worst(case, network, engines[FLOAT32], samples)
 
@@ -99,18 +103,19 @@ class Study:
         self.notes += [f"{case.name}, {precision}, {error}: {note}" for note in tuned.notes]
         return Engine(network, tuned, self.given.threads)
 
-    def _row(self, case: Case, precision: str, measure: int, tuned: Tuned, compared: Compared) -> dict[str, Any]:
-        drop = paired.drop_of(compared.outcomes[precision][measure], self.given.seed)
-        return {"name": case.name, "network": case.network, "data": case.data, "precision": precision, "unit": case.unit,
+    def _row(self, case: Case, precision: str, error: str, measure: int, tuned: Tuned, compared: Compared) -> dict[str, Any]:
+        engine = f"{precision} {error}"
+        drop = paired.drop_of(compared.outcomes[engine][measure], self.given.seed)
+        return {"name": case.name, "network": case.network, "data": case.data, "precision": precision, "allowed": error, "unit": case.unit,
                 "measure": case.measures[measure], **dataclasses.asdict(drop), "bar": report.BAR, "holds": drop.upper <= report.BAR,
-                "error": compared.errors[precision].value(), **plan_row(tuned), **times_row(compared, precision)}
+                "error": compared.errors[engine].value(), **plan_row(tuned), **times_row(compared, engine)}
 
     def _keep_worst(self, case: Case, network: Any, in_float32: Engine, samples: pathlib.Path) -> None:
         """The fastest plan in a precision, and the fastest that errs a third of it: which layers stay in float32 for that is up to the
         search."""
         for precision in self.given.precision:
             self.say(f"{case.name}: tuning {precision} without a bound")
-            free = self._engine(network, case, precision, FASTEST, samples)
+            free = self._engine(network, case, precision, main.FASTEST, samples)
             error = self.compare(case, {FLOAT32: in_float32, precision: free}).errors[precision].value()
             if not error:
                 self.notes.append(f"{case.name}, {precision}: the fastest plan is in float32, so there is no error to be reduced to a third")
@@ -139,7 +144,7 @@ def copied(outputs: Arrays) -> Arrays:
 
 
 def plan_row(tuned: Tuned) -> dict[str, Any]:
-    return {"plan": tuned.precision, "groups": tuned.groups, "lower": tuned.lower, "allowed": tuned.error.get("allowed"),
+    return {"plan": tuned.precision, "groups": tuned.groups, "lower": tuned.lower,
             "confirmed": tuned.error.get("upper"), "tune_s": tuned.seconds}
 
 
@@ -155,7 +160,7 @@ def study(given: argparse.Namespace, say: Progress) -> int:
         for name in given.networks:
             try:
                 work.measure(CASES[name]())
-            except Failure as problem:
+            except (Failure, collage.CollageError) as problem:
                 work.notes.append(f"{name}: failed: {problem}")
                 status = 1
             page = work.write()  # what is done is seen, whatever comes next
