@@ -15,7 +15,8 @@ Count = tuple[int, int]  # items that are right, of how many
 
 
 class Case(Protocol):
-    """A trained network. Data for tuning and data held back never share a source; both follow from the seed."""
+    """A trained network. Data for tuning and data held back never share a source; both follow from the seed. It is made with a folder
+    for files that it writes."""
 
     name: str
     network: str  # as tables call it

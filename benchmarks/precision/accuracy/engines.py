@@ -155,20 +155,20 @@ def race(engines: Mapping[str, Engine], feeds: Arrays, rounds: int, seconds: flo
 
 
 class Errors:
-    """The error of one engine over all it computed, as docs/precision.md defines it: of the outputs, the one that errs most."""
+    """The error of one engine over all units, as tuning measures it: of each output the root mean square of the units' relative errors,
+    and of the outputs the one that errs most."""
 
     def __init__(self) -> None:
         self._squares: dict[str, list[float]] = {}
 
     def add(self, outputs: Arrays, in_float32: Arrays) -> None:
         for name, exact in in_float32.items():
-            sums = self._squares.setdefault(name, [0.0, 0.0])
-            difference = outputs[name].astype(np.float64) - exact
-            sums[0] += float((difference ** 2).sum())
-            sums[1] += float((exact.astype(np.float64) ** 2).sum())
+            lost = float(((outputs[name].astype(np.float64) - exact) ** 2).sum())
+            of = float((exact.astype(np.float64) ** 2).sum())
+            self._squares.setdefault(name, []).append(lost / of if of else float(lost > 0))
 
     def value(self) -> float:
-        return max((float(np.sqrt(lost / (of or 1))) for lost, of in self._squares.values()), default=0.0)
+        return max((numbers.fmean(squares) ** 0.5 for squares in self._squares.values()), default=0.0)
 
 
 def load_average() -> float:

@@ -124,7 +124,7 @@ class Files:
     unit, measures = "files", ("types of files",)
     values: Arrays = {}
 
-    def __init__(self) -> None:
+    def __init__(self, folder: pathlib.Path) -> None:
         self.metadata: Mapping[str, str] = {}
         self.model = file_of("magika", "models/standard_v3_3/model.onnx")
         self.config = json.loads(file_of("magika", "models/standard_v3_3/config.min.json").read_text(encoding="utf-8"))

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pathlib
 import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -84,7 +85,7 @@ class Speech:
     shapes = {"input": (1, MEMORY + STEP), "state": (2, 1, 128)}
     values: Arrays = {"sr": np.array(RATE, np.int64)}
 
-    def __init__(self) -> None:
+    def __init__(self, folder: pathlib.Path) -> None:
         self.metadata: Mapping[str, str] = {}
         self.model = file_of("silero_vad", "data/silero_vad.onnx")
 

@@ -159,7 +159,7 @@ def study(given: argparse.Namespace, say: Progress) -> int:
         work, status = Study(given, say), 0
         for name in given.networks:
             try:
-                work.measure(CASES[name]())
+                work.measure(CASES[name](work.out))
             except (Failure, collage.CollageError) as problem:
                 work.notes.append(f"{name}: failed: {problem}")
                 status = 1

@@ -81,7 +81,7 @@ class Text:
     values: Arrays = {}
     shapes = {"x": (1, 3, HEIGHT, WIDTH)}
 
-    def __init__(self) -> None:
+    def __init__(self, folder: pathlib.Path) -> None:
         self.model = file_of("rapidocr", "models/PP-OCRv6_rec_small.onnx")
         self.metadata: Mapping[str, str] = {}
 
