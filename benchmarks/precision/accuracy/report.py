@@ -52,12 +52,13 @@ def layers_line(row: Row, threads: int) -> list[str]:
 
 def markdown(rows: Sequence[Row], layers: Sequence[Row], about: Mapping[str, Any]) -> str:
     threads = about["threads"]
-    parts = [table(TITLES, [line(row, threads) for row in rows], 2)]
+    parts = [table(TITLES, [line(row, threads) for row in rows], 2)] if rows else []
     if layers:
         parts.append(table(["network", "precision", "without a bound: error", "groups", "times as fast", "within a third of it: error", "groups",
                             "times as fast", "speed kept"], [layers_line(row, threads) for row in layers], 2))
     data = dict((row["name"], row["data"]) for row in rows)
-    parts.append("\n".join(f"- {name}: {what}" for name, what in data.items()))
+    if data:
+        parts.append("\n".join(f"- {name}: {what}" for name, what in data.items()))
     if about["notes"]:
         parts.append("\n".join(f"- {note}" for note in about["notes"]))
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())

@@ -79,6 +79,11 @@ class Reports(unittest.TestCase):
         self.assertEqual(self.cells(report.markdown([row()], layers, ABOUT), "opennsfw")[2:],
                          ["9.00 %", "55 of 60", "3.00 (2.90 to 3.10)", "3.00 %", "50 of 60", "3.00 (2.90 to 3.10)", "93 %"])
 
+    def test_a_network_that_failed_has_its_reason_and_no_table(self):
+        page = report.markdown([], [], {**ABOUT, "notes": ["text: failed: no samples"]})
+        self.assertTrue(page.startswith("- text: failed: no samples\n"))
+        self.assertNotIn("|", page)
+
     def test_files(self):
         read = list(csv.DictReader(io.StringIO(report.csv_of([row(), row(precision="int8")]))))
         self.assertEqual([one["precision"] for one in read], ["bf16", "int8"])
