@@ -23,9 +23,9 @@
 #include <collage/place/trial_scales.hpp>
 #include <collage/run/agreement.hpp>
 #include <collage/run/backend_table.hpp>
+#include <collage/run/group_reference.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/run/layouts.hpp>
-#include <collage/run/quantised_agreement.hpp>
 #include <collage/run/tensor.hpp>
 
 #include <gtest/gtest.h>
@@ -145,7 +145,7 @@ struct check_options {
   data_range range;        ///< of the values that a kernel reads, constants of the graph excepted
   bool must_cover = true;  ///< every node but reshape has to be taken by some pattern
   collage::tolerance tolerance = {};
-  std::int64_t steps = 0;  ///< by how much integers of 8 bits may differ, in at most a third of the places
+  bool ties = false;  ///< quotients near ties may be rounded to either side
 };
 
 template <class Backend>
@@ -227,7 +227,7 @@ class backend_checker {
     std::vector<collage::form> results;
     const collage::detail::trial_scales* scales = nullptr;
   };
-  using expectations = std::vector<collage::oracle_value>;
+  using expectations = collage::group_reference;
 
   /// The same operands as a kernel reads them.
   static operands in_layouts(const collage::graph& network, const collage::match_record& record, const operands& given,
@@ -263,9 +263,9 @@ class backend_checker {
                                                  data_.contents(network.type_of(v), options.range), scales));
       if (!view.is_constant(v)) given.known.push_back({v, {given.contents.back().get(), network.type_of(v)}});
     }
-    const expectations expected = collage::evaluate_group(network, record.node_list(), given.known, given.written);
+    const expectations expected(network, record.node_list(), given.known, given.written);
     std::size_t element = 1;
-    for (const collage::oracle_value& e : expected) element = std::max(element, size_of(e.type.type));
+    for (const std::uint32_t v : given.written) element = std::max(element, size_of(network.type_of(v).type));
     for (const auto& known : given.known) element = std::max(element, size_of(known.elements.type.type));
     give_scales(network, pattern, record, proposed, given.written, expected, scales);
 
@@ -304,7 +304,7 @@ class backend_checker {
         good = run(network, record, built, laid_out, expected, 0, 0xFF, its, where) && good;
         good = run(network, record, built, laid_out, expected, element, 0x5A, its, where + ", unaligned") && good;
         for (std::size_t i = 0; i < laid_out.bytes.size(); ++i)
-          for (std::size_t o = 0; o < expected.size(); ++o) {
+          for (std::size_t o = 0; o < given.written.size(); ++o) {
             if (!built.writes_over(i, o)) continue;
             ++in_place_;
             good = run(network, record, built, laid_out, expected, 0, 0xFF, its, where + ", in place", true,
@@ -346,8 +346,9 @@ class backend_checker {
     for (const collage::configuration& how : proposed) {
       const collage::value_forms forms = forms_of(pattern, network.view(), record, how);
       for (std::size_t o = 0; o < written.size(); ++o) {
-        if (expected[o].real.empty()) continue;
-        const auto [low, high] = std::ranges::minmax(expected[o].real);
+        const std::vector<double>& real = expected.expected(o).real;
+        if (real.empty()) continue;
+        const auto [low, high] = std::ranges::minmax(real);
         scales.scale_result(written[o], forms.of(written[o]), {low, high});
       }
     }
@@ -372,15 +373,15 @@ class backend_checker {
     }
     std::vector<std::unique_ptr<guarded_memory>> out;
     std::vector<void*> outs;
-    for (std::size_t o = 0; o < expected.size(); ++o) {
-      out.push_back(
-          std::make_unique<guarded_memory>(collage::bytes_in(expected[o].type, given.results[o]), shift, fill));
+    for (std::size_t o = 0; o < given.written.size(); ++o) {
+      out.push_back(std::make_unique<guarded_memory>(
+          collage::bytes_in(network.type_of(given.written[o]), given.results[o]), shift, fill));
       outs.push_back(is_written(network, given, o) ? out[o]->data() : nullptr);
     }
     const guarded_memory workspace(built.workspace(), 0, fill);
     if (over) {
       const auto [i, o] = *over;
-      const std::size_t bytes = collage::bytes_in(expected[o].type, given.results[o]);
+      const std::size_t bytes = collage::bytes_in(network.type_of(given.written[o]), given.results[o]);
       EXPECT_EQ(given.bytes[i], bytes) << where << ": it would write over an argument of another size";
       if (given.bytes[i] != bytes) return false;
       if (bytes != 0) std::memcpy(out[o]->data(), given.contents[i].get(), bytes);
@@ -397,10 +398,10 @@ class backend_checker {
       EXPECT_TRUE(same) << where << ": it changed operand " << i;
       good = good && same;
     }
-    for (std::size_t o = 0; o < expected.size(); ++o)
+    for (std::size_t o = 0; o < given.written.size(); ++o)
       if (is_written(network, given, o))
-        good = compare(*out[o], expected[o], given.results[o], given.scales->of(given.written[o], given.results[o]),
-                       options, expected.size() > 1 ? where + ", output " + std::to_string(o) : where) &&
+        good = compare(*out[o], expected, o, given.results[o], given.scales->of(given.written[o], given.results[o]),
+                       options, given.written.size() > 1 ? where + ", output " + std::to_string(o) : where) &&
                good;
     return good;
   }
@@ -411,9 +412,10 @@ class backend_checker {
     return which == 0 || v.is_output || v.uses > 0;
   }
 
-  bool compare(const guarded_memory& out, const collage::oracle_value& expected, const collage::form& layout,
+  bool compare(const guarded_memory& out, const expectations& all, std::size_t which, const collage::form& layout,
                const std::optional<collage::integer_scale>& how, const check_options& options,
                const std::string& where) {
+    const collage::oracle_value& expected = all.expected(which);
     EXPECT_TRUE(out.intact()) << where << ": it wrote outside its output";
     const auto* const written = static_cast<const std::byte*>(out.data());
     const collage::tensor result(expected.type);
@@ -424,9 +426,8 @@ class backend_checker {
       EXPECT_TRUE(collage::is_filled_with_zeros(expected.type, layout, written))
           << where << ": what fills up its blocks is not zero";
     }
-    const bool may_step = options.steps > 0 && size_of(expected.type.type) == 1;
-    const collage::agreement a = may_step ? collage::compare_quantised(result, expected, options.steps)
-                                          : collage::compare(result, expected, options.tolerance);
+    const collage::agreement a = options.ties ? all.compare(which, result, options.tolerance)
+                                              : collage::compare(result, expected, options.tolerance);
     EXPECT_TRUE(a.agrees) << where << ": " << (a.why != nullptr ? a.why : "") << " at element " << a.worst_index << ": "
                           << a.actual << ", the reference has " << a.expected << ", relative " << a.worst_relative;
     return out.intact() && a.agrees;

@@ -11,8 +11,8 @@
 #include <collage/run/agreement.hpp>
 #include <collage/run/buffers.hpp>
 #include <collage/run/form.hpp>
+#include <collage/run/group_reference.hpp>
 #include <collage/run/layouts.hpp>
-#include <collage/run/quantised_agreement.hpp>
 #include <collage/run/space.hpp>
 #include <collage/run/tensor.hpp>
 #include <cstddef>
@@ -63,30 +63,27 @@ class trial_data {
   /// the elements that are compared with the reference; empty: all elements.
   trial_data(const graph& network, std::span<const std::uint32_t> nodes, std::map<std::uint32_t, tensor> contents,
              std::span<const std::uint32_t> wanted, std::vector<selected_elements> compared = {})
-      : network_(network),
-        contents_(std::move(contents)),
-        wanted_(wanted.begin(), wanted.end()),
-        compared_(std::move(compared)) {
-    for (const std::uint32_t n : nodes) {
-      const std::uint32_t made = network.view().output_of(n);
-      if (is_quantised(network, made) && std::ranges::find(wanted_, made) == wanted_.end()) rounds_within_ = true;
-    }
+      : network_(network), contents_(std::move(contents)), compared_(std::move(compared)) {
     std::vector<known_value> known;
     for (const auto& [v, t] : contents_) known.push_back({v, t});
-    expected_ = compared_.empty() ? evaluate_group(network, nodes, known, wanted)
-                                  : evaluate_elements(network, nodes, known, compared_);
+    if (compared_.empty()) {
+      whole_.emplace(network, nodes, known, wanted);
+      return;
+    }
+    // No quantised values are among these: `evaluate_elements` does not know how to quantise.
+    selected_ = evaluate_elements(network, nodes, known, compared_);
   }
 
   const std::map<std::uint32_t, tensor>& contents() const { return contents_; }
   /// Compares a result with the reference. `which` is the place of its value among the wanted ones.
   agreement compare_result(std::size_t which, const tensor& result, const tolerance& allowed) const {
-    if (compared_.empty()) return compare_value(which, result, allowed);
-    return compare_value(which, selected_of(which, result), allowed);
+    if (whole_) return whole_->compare(which, result, allowed);
+    return compare(selected_of(which, result), selected_[which], allowed);
   }
   /// The largest error of a result, as `error_of` says. 0 for integers.
   double error_of_result(std::size_t which, const tensor& result) const {
     if (!is_floating(result.type().type)) return 0;
-    return compared_.empty() ? error_of_tensor(which, result) : error_of_tensor(which, selected_of(which, result));
+    return whole_ ? error_of_tensor(which, result) : error_of_tensor(which, selected_of(which, result));
   }
 
   /// The smallest and the largest number of a result of the reference, as far as it is compared.
@@ -124,21 +121,18 @@ class trial_data {
   }
 
  private:
-  agreement compare_value(std::size_t which, const tensor& result, const tolerance& allowed) const {
-    if (is_quantised(network_, wanted_[which])) return compare_quantised(result, expected_[which]);
-    tolerance wide = allowed;
-    if (rounds_within_ && is_floating(result.type().type)) wide.relative = std::max(wide.relative, inner_rounding);
-    return compare(result, expected_[which], wide);
+  const oracle_value& expected_of(std::size_t which) const {
+    return whole_ ? whole_->expected(which) : selected_[which];
   }
   double error_of_tensor(std::size_t which, const tensor& result) const {
-    const std::span<const double> expected = expected_[which].real;
+    const std::span<const double> expected = expected_of(which).real;
     if (result.type().type == dtype::f32) return error_of(std::span<const float>(result.as<float>()), expected);
     return error_of(std::span<const double>(to_oracle(result).real), expected);
   }
   /// The compared elements of a result, as a list.
   tensor selected_of(std::size_t which, const tensor& result) const {
     const std::size_t size = size_of(result.type().type);
-    tensor list(expected_[which].type);
+    tensor list(expected_of(which).type);
     for (std::size_t i = 0; i < compared_[which].at.size(); ++i)
       std::memcpy(list.data() + i * size, result.data() + static_cast<std::size_t>(compared_[which].at[i]) * size,
                   size);
@@ -148,11 +142,9 @@ class trial_data {
   const graph& network_;
   std::map<std::uint32_t, tensor> contents_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, buffer> laid_out_;  // the same in other layouts
-  std::vector<std::uint32_t> wanted_;
-  bool rounds_within_ =
-      false;  // a result may be farther from the reference's by what a step within the group makes of it
   std::vector<selected_elements> compared_;  // for each wanted value; empty: all elements are compared
-  std::vector<oracle_value> expected_;       // results of the reference for the wanted values
+  std::optional<group_reference> whole_;     // results of the reference if all are compared
+  std::vector<oracle_value> selected_;       // the same if some are
 };
 
 }  // namespace collage::inline v0::detail

@@ -1,4 +1,4 @@
-// The rule by which quantised values agree with the reference: exactly, but for ties.
+// The rule by which values of quantised networks agree with the reference: but for what rounding may decide.
 #pragma once
 
 #include <algorithm>
@@ -19,11 +19,10 @@ inline bool is_quantised(const graph& network, std::uint32_t value) {
   return network.view().kind_id_of(static_cast<std::uint32_t>(v.producer)) == kind_id<struct ops::quantize_linear>;
 }
 
-/// Compares integers that quantize_linear made with the reference's. Rounding decides between two integers, and a kernel may
-/// have rounded a number just above the middle where the reference has one just below. So at most a third of the elements may
-/// differ, by at most `steps`.
-inline agreement compare_quantised(const const_tensor_view& actual, const oracle_value& expected,
-                                   std::int64_t steps = 1) {
+/// Compares integers that quantize_linear made with the reference's, where it is not known which of them may differ: differences
+/// pass on from one operator to the next. So at most a third of the elements may differ, by at most `steps`. `group_reference`
+/// has the rule for kernels.
+inline agreement compare_quantised(const const_tensor_view& actual, const oracle_value& expected, std::int64_t steps) {
   agreement found = compare(actual, expected);
   if (found.agrees) return found;
   const oracle_value a = to_oracle(actual);

@@ -13,12 +13,12 @@ class portable_quantised_test : public ::testing::Test {
  protected:
   portable_quantised_test() {
     exact.range = {.low = -3, .high = 3, .all_bytes = true};
-    one_step = exact;
-    one_step.steps = 1;
+    near_ties = exact;
+    near_ties.ties = true;
   }
   shape image(std::int64_t channels) { return {check.data().number(1, 2), channels, 7, 5}; }
   backend_checker<collage::portable> check;
-  check_options exact, one_step;
+  check_options exact, near_ties;
 };
 
 TEST_F(portable_quantised_test, quantise_and_dequantise_are_exact) {
@@ -67,7 +67,7 @@ TEST_F(portable_quantised_test, sums_and_products) {
             if (which > 2) y = g(op::relu, y);
             return add_quantised(g, y, add_scale(g, data, "y", 0.06));
           },
-          one_step);
+          near_ties);
   EXPECT_GT(check.checked("quantised_pair"), 11U);
 }
 
@@ -86,7 +86,7 @@ TEST_F(portable_quantised_test, pools_of_bytes) {
               const value y = g(op::average_pool, add_quantised_input(g, data, "x", image(channels), 0.03), a);
               return quantises ? add_quantised(g, y, add_scale(g, data, "y", 0.02)) : y;
             },
-            one_step);
+            near_ties);
         check(
             [&](graph_builder& g, data_source&) {
               return g(op::max_pool,
@@ -101,7 +101,7 @@ TEST_F(portable_quantised_test, pools_of_bytes) {
           return add_quantised(g, g(op::reduce_mean, x, {.axes = {2, 3}, .keep_dims = keeps}),
                                add_scale(g, data, "y", 0.02));
         },
-        one_step);
+        near_ties);
   EXPECT_GT(check.checked("quantised_mean"), 20U);
   EXPECT_GT(check.kernels().count("max of bytes, channels last"), 0U);
 }
