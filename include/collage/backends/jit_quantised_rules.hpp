@@ -3,6 +3,7 @@
 
 #include <collage/backends/any_match.hpp>
 #include <collage/backends/jit_patterns.hpp>
+#include <collage/backends/known_scale.hpp>
 #include <collage/ops.hpp>
 #include <collage/verdict.hpp>
 #include <cstddef>
@@ -48,13 +49,6 @@ constexpr bool is_on_bytes(const any_match& m) {
   return false;
 }
 
-/// Whether a quantize_linear or dequantize_linear has one known scale, which is a positive number. Its zero point is one, too.
-constexpr bool has_one_scale(const any_match& m, std::uint32_t node) {
-  constexpr double least = 1e-30, most = 1e30;  // beyond these, quotients are not exact enough
-  const value_record& scale = m.at(m.inputs_of(node)[1]);
-  return scale.type.type == dtype::f32 && scale.has_scalar && scale.scalar >= least && scale.scalar <= most;
-}
-
 /// Weights [channels, 1, rows, columns] with one scale, or one for each channel.
 constexpr bool has_scales_of_channels(const any_match& m, std::uint32_t node) {
   const auto in = m.inputs_of(node);
@@ -87,11 +81,11 @@ constexpr verdict accepts_quantised_window(const any_match& m, const quantised_d
 /// The scales and types that a quantised file must have.
 constexpr verdict accepts_quantisation(const any_match& m, const quantised_depthwise_match& q) {
   const dtype stored = m.type_of(q.weights).type;
-  if (!is_8_bit_integer(m.type_of(q.image).type) || !has_one_scale(m, q.image_scales))
+  if (!has_one_known_scale(m, q.image_scales))
     return {false, "the image of a quantised convolution must be int8 or uint8, with one known positive scale"};
   if (!is_8_bit_integer(stored) || !has_scales_of_channels(m, q.weight_scales))
     return {false, "quantised weights must be int8 or uint8, with one scale or one for each channel"};
-  if (q.is_quantised() && (!is_8_bit_integer(m.type_of(m.output()).type) || !has_one_scale(m, q.last)))
+  if (q.is_quantised() && !has_one_known_scale(m, q.last))
     return {false, "the result of a quantised convolution must be int8 or uint8, with one known positive scale"};
   return {};
 }

@@ -6,6 +6,7 @@
 // makes it, too. Its scales are a factor after the product.
 #pragma once
 
+#include <collage/backends/known_scale.hpp>
 #include <collage/backends/onednn_chain.hpp>
 #include <collage/backends/onednn_patterns.hpp>
 #include <collage/ops.hpp>
@@ -174,13 +175,10 @@ constexpr verdict accepts_casts(const chain& m, const quantised_product& p) {
 constexpr verdict accepts_rounding(const chain& m, std::uint32_t dequantizer) {
   const auto back = m.inputs_of(dequantizer);
   const auto quantizer = static_cast<std::uint32_t>(m.at(back[0]).producer);
-  const auto in = m.inputs_of(quantizer);
-  if (!is_8_bit_integer(m.type_of(back[0]).type)) return {false, "onednn rounds only to integers of 8 bits"};
-  const value_record& scale = m.at(in[1]);
-  const bool is_known = scale.has_scalar && scale.type.type == dtype::f32 && is_sane_factor(scale.scalar);
-  return {is_known && scale.scalar > 0 && m.at(back[1]).has_scalar && m.at(back[1]).scalar == scale.scalar &&
-              in.size() == back.size(),
-          "onednn rounds a result only by one known scale, with which it is dequantised again"};
+  const bool is_known = has_one_known_scale(m, quantizer) && has_one_known_scale(m, dequantizer);
+  return {is_known && m.at(back[1]).scalar == m.at(m.inputs_of(quantizer)[1]).scalar &&
+              zero_point_of(m, dequantizer) == zero_point_of(m, quantizer),
+          "onednn rounds a result only to 8 bits, by one known scale and zero point, by which it is dequantised again"};
 }
 
 /// Whether the integers are multiplied as they are: without zero points, and int8 on the right.

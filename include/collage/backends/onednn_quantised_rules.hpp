@@ -2,6 +2,7 @@
 #pragma once
 
 #include <collage/backends/any_match.hpp>
+#include <collage/backends/known_scale.hpp>
 #include <collage/backends/onednn_chain.hpp>
 #include <collage/backends/onednn_quantised_patterns.hpp>
 #include <collage/op/cast.hpp>
@@ -105,15 +106,6 @@ struct quantised_conv_match : any_match {
   }
 };
 
-/// Whether a quantize_linear or dequantize_linear has one known positive scale, and one known zero point or none. `type` is that of
-/// the integers.
-constexpr bool has_one_known_scale(const any_match& m, std::uint32_t node, dtype type) {
-  const auto in = m.inputs_of(node);
-  const value_record& scale = m.at(in[1]);
-  return is_8_bit_integer(type) && scale.has_scalar && is_sane_factor(scale.scalar) && scale.scalar > 0 &&
-         (in.size() < 3 || m.at(in[2]).has_scalar);
-}
-
 /// Whether weights have one scale, or one for each filter.
 constexpr bool has_scales_of_filters(const any_match& m, std::uint32_t node) {
   const auto in = m.inputs_of(node);
@@ -130,7 +122,7 @@ constexpr verdict accepts(const quantised_conv_match& m) {
   const dtype real = m.type_of(m.output_of(m.conv)).type;
   const bool exact = m.steps == 1 && m.step[0].what == integers_cast;
   if (real != dtype::f32 && !(exact && real == dtype::f64)) return {false, "onednn quantises only float32"};
-  if (!has_one_known_scale(m, m.source, m.type_of(m.integers_of(m.source)).type))
+  if (!has_one_known_scale(m, m.source, real))
     return {false, "onednn needs an input of 8 bits with one known positive scale, and one known zero point"};
   if (!has_scales_of_filters(m, m.weights))
     return {false, "onednn needs weights of 8 bits with one scale, or with one for each filter"};
@@ -142,14 +134,11 @@ constexpr verdict accepts(const quantised_conv_match& m) {
     return {false, "a convolution whose result is cast to integers has scales of 1 and no bias"};
   for (std::size_t i = 0; i < m.steps; ++i) {
     const quantised_step& s = m.step[i];
-    if (s.what == quantise || s.what == round) {
-      const dtype type = m.type_of(m.output_of(s.node)).type;
-      if (!has_one_known_scale(m, s.node, type) || (s.what == round && !has_one_known_scale(m, s.back, type)))
-        return {false, "onednn quantises to 8 bits with one known positive scale, and one known zero point"};
-    }
+    const bool to_integers = s.what == quantise || s.what == round;
+    if (to_integers && (!has_one_known_scale(m, s.node) || (s.what == round && !has_one_known_scale(m, s.back))))
+      return {false, "onednn quantises to 8 bits with one known positive scale, and one known zero point"};
     if (s.what != add) continue;
-    if (!has_one_known_scale(m, s.back, m.type_of(m.integers_of(s.back)).type) ||
-        m.type_of(m.integers_of(s.back)).dims != y)
+    if (!has_one_known_scale(m, s.back) || m.type_of(m.integers_of(s.back)).dims != y)
       return {false, "onednn adds only a quantised tensor of the result's shape, with one known scale"};
   }
   return {};

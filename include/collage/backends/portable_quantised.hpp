@@ -3,6 +3,7 @@
 #pragma once
 
 #include <collage/backends/any_match.hpp>
+#include <collage/backends/known_scale.hpp>
 #include <collage/ops.hpp>
 #include <collage/pattern/combine.hpp>
 #include <collage/pattern/pattern.hpp>
@@ -44,18 +45,6 @@ struct quantised_mean : pattern<"quantised_mean"> {
 
 namespace detail::host {
 
-/// Whether a quantize_linear or dequantize_linear has one known positive float32 scale, one known zero point or none, and integers
-/// of 8 bits.
-constexpr bool has_one_scale(const any_match& m, std::uint32_t node) {
-  const auto in = m.inputs_of(node);
-  const bool to_integers = m.is(node, ops::quantize_linear);
-  const dtype type = m.type_of(to_integers ? m.output_of(node) : in[0]).type;
-  const value_record& scale = m.at(in[1]);
-  return is_8_bit_integer(type) && scale.type.type == dtype::f32 && scale.has_scalar && scale.scalar > 1e-30 &&
-         scale.scalar < 1e30 && (in.size() < 3 || m.at(in[2]).has_scalar) &&
-         m.type_of(to_integers ? in[0] : m.output_of(node)).type == dtype::f32;
-}
-
 /// The geometry of a mean over places: whether a node is an average_pool, or a reduce_mean over all places.
 constexpr verdict accepts_mean(const any_match& m, std::uint32_t node) {
   const shape& x = m.type_of(m.inputs_of(node)[0]).dims;
@@ -72,7 +61,7 @@ constexpr verdict accepts_mean(const any_match& m, std::uint32_t node) {
 constexpr verdict accepts_quantised(const any_match& m) {
   for (const std::uint32_t n : m.nodes()) {
     const bool changes = m.is(n, ops::quantize_linear) || m.is(n, ops::dequantize_linear);
-    if (changes && !has_one_scale(m, n))
+    if (changes && !has_one_known_scale(m, n))
       return {false, "loops on integers of 8 bits need one known positive float32 scale, and one known zero point"};
     if (m.is(n, ops::average_pool) || m.is(n, ops::reduce_mean)) return accepts_mean(m, n);
     if (changes || !m.kind_of(n).has_body) continue;
@@ -90,7 +79,7 @@ constexpr verdict accepts_quantised(const any_match& m) {
 
 /// Whether a single operator has loops on images of bytes with channels last.
 constexpr bool is_on_bytes(const any_match& m, std::uint32_t node) {
-  if (m.is(node, ops::quantize_linear) || m.is(node, ops::dequantize_linear)) return has_one_scale(m, node);
+  if (m.is(node, ops::quantize_linear) || m.is(node, ops::dequantize_linear)) return has_one_known_scale(m, node);
   const bool bytes = is_8_bit_integer(m.type_of(m.output_of(node)).type);
   return bytes && (m.is(node, ops::max_pool) || (m.is(node, ops::concat) && m.attributes(node, ops::concat).axis == 1));
 }

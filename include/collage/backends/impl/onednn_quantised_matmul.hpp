@@ -165,12 +165,7 @@ class quantised_matmul_maker {
   /// Rounding as post-ops: to steps, to a whole number within the range of the integers, and back.
   void round(epilogue& then, std::uint32_t dequantizer) const {
     const auto back = m_.inputs_of(dequantizer);
-    const auto in = m_.inputs_of(static_cast<std::uint32_t>(m_.at(back[0]).producer));
-    const double scale = m_.at(in[1]).scalar;
-    const std::int32_t zero = known_zero_point(in.size() == 3 ? in[2] : match_record::nothing);
-    if (zero != known_zero_point(back.size() == 3 ? back[2] : match_record::nothing))
-      throw error(error_kind::unsupported, "a result is quantised and dequantised with different zero points",
-                  "onednn");
+    const double scale = m_.at(back[1]).scalar, zero = zero_point_of(m_, dequantizer);
     const double low = m_.type_of(back[0]).type == dtype::i8 ? -128 : 0;
     using enum dnnl::algorithm;
     then.apply(eltwise_linear, 1 / scale, 0);
