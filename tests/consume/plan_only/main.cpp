@@ -1,11 +1,13 @@
 // Runs a plan that another program made, and checks one number of the answer by hand.
 #include <collage/backends/eigen.hpp>
 #include <collage/io/plan_file.hpp>
+#include <collage/io/ranges_file.hpp>
 #include <collage/run/engine.hpp>
 
 #include <cmath>
 #include <cstdio>
 #include <exception>
+#include <string>
 
 #include "network.hpp"
 
@@ -31,6 +33,14 @@ int main(int argc, char** argv) try {
       return 1;
     }
   }
+
+  // Range files need no component but io, either.
+  const std::string ranges = std::string(argv[1]) + ".ranges";
+  c::network_ranges none;
+  none.fingerprint = network.fingerprint();
+  none.made_by.samples = 1;
+  c::save_ranges(ranges, none);
+  if (c::load_ranges(ranges, network).made_by.samples != 1) return 1;
 } catch (const std::exception& e) {
   std::fprintf(stderr, "%s\n", e.what());
   return 1;
