@@ -77,7 +77,8 @@ class cost_measurer {
     const double start = now_ms();
     learn(kernels_, structure);
     if (fallbacks_.count(structure) != 0) measure_fallbacks_of(structure);
-    ++structures_;
+    structures_.insert(structure);
+    ++turns_;
     took_ms_ += now_ms() - start;
   }
   /// Measures the kernels of structures for which there was no time before. Those that take most of the network's time come first.
@@ -88,7 +89,9 @@ class cost_measurer {
     part_of_share_ = thresholds.budget.for_structure_again;
     for (const std::uint32_t s : structures) {
       const bool has_time = slot_ms(kernels_, s) > thresholds.budget.least_again_ms;
-      if (has_time && !task_.until.is_over_for_kernels() && kernels_.book.forget_unbuilt(s)) measure(s);
+      if (!has_time || task_.until.is_over_for_kernels() || !kernels_.book.forget_unbuilt(s)) continue;
+      structures_.erase(s);
+      measure(s);
     }
     part_of_share_ = thresholds.budget.for_structure;
   }
@@ -138,7 +141,7 @@ class cost_measurer {
     const std::uint32_t structure = conversions_->structure_of(candidate);
     if (conversions_->book.is_measured(structure)) return;
     learn(*conversions_, structure);
-    ++converted_;
+    converted_.insert(structure);
   }
   /// Builds a conversion that there is no time to measure, at a price of the model.
   void model_conversion(std::uint32_t candidate, double ms) {
@@ -178,10 +181,10 @@ class cost_measurer {
     if (!monitor_->is_faster_than(trusted_ms_)) return false;
     const std::array<double, drift_signs> now = monitor_->usual_ms();
     for (std::size_t i = 0; i < drift_signs; ++i) trusted_ms_[i] = std::min(trusted_ms_[i], now[i]);
-    structures_ -= kernels_.measured_now.size();
+    for (const std::uint32_t s : kernels_.measured_now) structures_.erase(s);
     kernels_.distrust();
     if (conversions_) {
-      converted_ -= conversions_->measured_now.size();
+      for (const std::uint32_t s : conversions_->measured_now) converted_.erase(s);
       conversions_->distrust();
     }
     ++distrusts_;
@@ -375,12 +378,12 @@ class cost_measurer {
     place_progress now;
     now.stage = stage;
     now.what = what;
-    now.done = structures_ + converted_;
-    now.remaining = kernels_.candidates.structures.size() - structures_;
+    now.done = structures_.size() + converted_.size();
+    now.remaining = kernels_.candidates.structures.size() - structures_.size();
     // A conversion is counted when it is needed, because few of the possible ones ever are.
     if (next != nullptr && next != &kernels_) ++now.remaining;
-    if (structures_ != 0)
-      now.remaining_s = took_ms_ / static_cast<double>(structures_) * static_cast<double>(now.remaining) / 1e3;
+    if (turns_ != 0)
+      now.remaining_s = took_ms_ / static_cast<double>(turns_) * static_cast<double>(now.remaining) / 1e3;
     progress_.tell(std::move(now));
   }
 
@@ -395,8 +398,10 @@ class cost_measurer {
   worker_client worker_;
   std::set<std::uint32_t> fallbacks_;  // structures whose fallback kernels are measured
   std::size_t distrusts_ = 0;
-  std::size_t structures_ = 0;  // structures of kernels with costs; `took_ms_`: the time to get them
-  std::size_t converted_ = 0;   // structures of conversions with costs
+  // Sets, because a structure may be measured again: after a slow start, or when there was no time for all its kernels at first.
+  std::set<std::uint32_t> structures_;  // structures of kernels with costs
+  std::set<std::uint32_t> converted_;   // structures of conversions with costs
+  std::size_t turns_ = 0;               // how often costs of a structure of kernels were got; `took_ms_`: in what time
   double took_ms_ = 0;
   bool has_turn_ = false;
   std::string where_;

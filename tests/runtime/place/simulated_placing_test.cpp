@@ -263,6 +263,32 @@ void simulated_placing::a_slow_start_is_measured_again() const {
 TEST_F(simulated_placing, what_a_slow_start_measured_is_measured_again) { a_slow_start_is_measured_again(); }
 TEST_F(simulated_placing_long, what_a_slow_start_measured_is_measured_again) { a_slow_start_is_measured_again(); }
 
+/// A structure counts once, however often it is measured: kernels for which a budget left no time at first come again.
+TEST_F(simulated_placing, progress_counts_each_structure_once) {
+  std::size_t again = 0;
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    const c::graph network = simulated_network(seed, 6);
+    simulated_machine machine({.seed = seed});
+    c::place_options how = machine.options();
+    how.budget_s = 20;
+    how.measuring.complete = true;
+    const c::time_source clock = machine.clock();
+    machine.on_build = [&] { clock.sleep_ms(5'000); };  // longer than any structure may take at first
+    std::set<std::string> told;
+    std::optional<std::size_t> all;
+    how.progress = [&](const c::place_progress& now) {
+      if (std::string(now.stage) != "measuring") return;
+      again += told.insert(now.what).second ? 0 : 1;
+      if (!all) all = now.done + now.remaining;
+      EXPECT_EQ(now.done + now.remaining, *all) << now.what;
+      EXPECT_GE(now.remaining, 1U) << now.what;
+      EXPECT_LT(now.done, *all) << now.what;
+    };
+    (void)c::place<simulated_set>(network, how);
+  }
+  EXPECT_GT(again, 0U);
+}
+
 /// What a placement leaves behind is gone before calls of another one count.
 TEST(simulated_comparison, what_ran_before_does_not_count) {
   constexpr double aftermath_ms = 30;
