@@ -103,7 +103,10 @@ constexpr verdict accepts_on_bytes(const any_match& m) {
     if (!low.has_scalar || !high.has_scalar || !(low.scalar <= high.scalar))
       return {false, "the bounds of clip after a depthwise convolution must be constant numbers in ascending order"};
   }
-  return accepts_quantised_window(m, q);
+  if (const verdict v = accepts_quantised_window(m, q); !v) return v;
+  const tail next = tail_of(m, m.output());
+  const bool is_bounded = q.between != match_record::nothing;
+  return {next == tail::none || (next == tail::bounds_and_quantises && is_bounded), longer_match_is_better};
 }
 
 }  // namespace collage::inline v0::detail::jit

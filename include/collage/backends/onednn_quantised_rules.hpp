@@ -116,7 +116,16 @@ constexpr bool has_scales_of_filters(const any_match& m, std::uint32_t node) {
   return a.axis == 0 && a.block == 0 && m.type_of(in[1]).dims.elements() == w.dims[0];
 }
 
-constexpr verdict accepts(const quantised_conv_match& m) {
+/// Whether a longer match of the same pattern takes in what follows, too. After a relu or clip there is no second one.
+constexpr bool ends_before_tail(const quantised_conv_match& m) {
+  using enum quantised_step::action;
+  const tail next = tail_of(m, m.output());
+  const bool is_bounded = m.steps > 0 && (m.step[m.steps - 1].what == relu || m.step[m.steps - 1].what == clip);
+  return next == tail::quantises || (next == tail::bounds_and_quantises && !is_bounded);
+}
+
+/// Whether the library has kernels for a match, whatever follows it.
+constexpr verdict has_kernels(const quantised_conv_match& m) {
   using enum quantised_step::action;
   if (!m.why) return m.why;
   const dtype real = m.type_of(m.output_of(m.conv)).type;
@@ -142,6 +151,11 @@ constexpr verdict accepts(const quantised_conv_match& m) {
       return {false, "onednn adds only a quantised tensor of the result's shape, with one known scale"};
   }
   return {};
+}
+
+constexpr verdict accepts(const quantised_conv_match& m) {
+  if (const verdict v = has_kernels(m); !v) return v;
+  return {!ends_before_tail(m), longer_match_is_better};
 }
 
 }  // namespace collage::inline v0::detail::onednn

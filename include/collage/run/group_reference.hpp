@@ -1,4 +1,4 @@
-// What the reference computes for a group of nodes, and which results of kernels agree with it.
+// The results of the reference for a group of nodes, and the rule by which those of kernels agree with them.
 #pragma once
 
 #include <algorithm>

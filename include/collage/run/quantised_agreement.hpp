@@ -19,8 +19,8 @@ inline bool is_quantised(const graph& network, std::uint32_t value) {
   return network.view().kind_id_of(static_cast<std::uint32_t>(v.producer)) == kind_id<struct ops::quantize_linear>;
 }
 
-/// Compares integers that quantize_linear made with the reference's, where it is not known which of them may differ: differences
-/// pass on from one operator to the next. So at most a third of the elements may differ, by at most `steps`. `group_reference`
+/// Compares integers that quantize_linear made with the reference's, where any of them may differ. For differences pass on from one
+/// operator to the next. So at most a third of the elements may differ, by at most `steps`. `group_reference`
 /// has the rule for kernels.
 inline agreement compare_quantised(const const_tensor_view& actual, const oracle_value& expected, std::int64_t steps) {
   agreement found = compare(actual, expected);

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -122,10 +123,10 @@ value add_quantised(graph_builder& g, data_source& data, const quantised_case& c
 
 /// Scales are powers of two, so that even ties are those of the reference.
 TEST_F(jit_quantised_backend, depthwise) {
-  for (int i = 0; i < cases(24); ++i)
+  const int count = cases(24);
+  for (int i = 0; i < count; ++i)
     check([](graph_builder& g, data_source& data) { return add_quantised(g, data, random_case(data)); }, options);
-  EXPECT_GT(check.checked("quantised_depthwise"), 0U);
-  EXPECT_EQ(check.refused("quantised_depthwise"), 0U);
+  EXPECT_GE(check.checked("quantised_depthwise"), static_cast<std::size_t>(count));
 }
 TEST_F(jit_quantised_backend, layers_of_networks) {
   for (const std::int64_t stride : {1, 2})
