@@ -103,6 +103,7 @@ std::shared_ptr<const engine_core> build(const graph& network, graph* released, 
   threads = concurrent_threads(threads);
   auto core = std::make_shared<engine_core>();
   lowered_plan lowered = lower(network, released, groups, backends, threads, packed);
+  run_constant_steps(network, lowered, backends, threads, *packed);
   core->used = lowered.used;
   core->packed = std::move(packed);
   core->scales = groups.scales;

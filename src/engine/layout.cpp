@@ -69,7 +69,8 @@ class layout_pass {
     for (const std::uint32_t number : plan_.results) needed[whole(number)] = true;
     for (std::uint32_t v = 0; v < network_.values().size(); ++v)
       if (needed[v] && network_.at(v).role == value_role::constant) add_constant(v, network_.constant(v).bytes);
-    for (auto& [number, contents] : plan_.on_devices) add_constant(number, std::move(contents));
+    for (auto* const list : {&plan_.on_devices, &plan_.computed})
+      for (auto& [number, contents] : *list) add_constant(number, std::move(contents));
   }
   static bool is_view(const lowered_step& s) { return s.info.is_view(); }
 

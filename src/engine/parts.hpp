@@ -2,6 +2,7 @@
 //
 //   check.cpp      the placement covers the network, each node once and in order
 //   lower.cpp      steps become kernels and views over storage (lowering): what is read in which form, and who builds it
+//   constant_steps.cpp  steps that compute the same in every run become constants
 //   layout.cpp     storage becomes regions: the caller's memory, constants, and arenas planned by lifetimes
 //   program.cpp    the program as text, and its verifier
 //   control.cpp    kernels that own engines of sub-graphs
@@ -116,12 +117,19 @@ struct lowered_plan {
   std::vector<const backend_entry*> used;
   /// Constants that kernels read in a device's memory: number of storage and contents there.
   std::vector<std::pair<std::uint32_t, std::shared_ptr<const std::byte>>> on_devices;
+  /// The same for what steps computed when the engine was built.
+  std::vector<std::pair<std::uint32_t, std::shared_ptr<const std::byte>>> computed;
 };
 
 /// Builds every kernel of a placement. `released`, where it is not null, is the same network: constants are given up in it as
 /// soon as the last kernel has packed them. Errors: a plan that does not fit; what backends refuse.
 lowered_plan lower(const graph& network, graph* released, const placement& groups, backend_table backends, int threads,
                    const std::shared_ptr<packed_weights>& packed);
+
+/// Runs the steps that dequantise constants, and makes constants of their results. Kernels that read integers have no such step.
+/// The results are shared with other engines by `packed`. Errors: out of memory.
+void run_constant_steps(const graph& network, lowered_plan& plan, backend_table backends, int threads,
+                        packed_weights& packed);
 
 /// A program with the kernels and constants that it runs with.
 struct linked_program {
