@@ -113,7 +113,12 @@ class placing_within_error {
     // The fastest plan of all may be within the bound. Then the errors of single values need not be known.
     value_errors errors;
     errors.list.resize(values.size());
-    placed_within_error made = turn(1, values, errors, 1, exact);
+    placed_within_error made;
+    try {
+      made = turn(1, values, errors, 1, exact);
+    } catch (const error& e) {  // its share of the time may be too short for any plan
+      return unrounded(std::string("a plan that rounds values could not be made: ") + e.what());
+    }
     if (is_confirmed(made) || !made.plan::error) return finished(std::move(made));
     try {
       errors = measure(values, share_of_errors);

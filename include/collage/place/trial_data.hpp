@@ -88,7 +88,7 @@ class trial_data {
 
   /// The smallest and the largest number of a result of the reference, as far as it is compared.
   std::pair<double, double> extremes_of_result(std::size_t which) const {
-    const std::vector<double>& real = expected_[which].real;
+    const std::vector<double>& real = expected_of(which).real;
     if (real.empty()) return {0, 0};
     const auto [low, high] = std::ranges::minmax(real);
     return std::isfinite(low) && std::isfinite(high) ? std::pair(low, high) : std::pair(0.0, 0.0);

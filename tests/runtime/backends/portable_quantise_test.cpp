@@ -45,7 +45,8 @@ std::vector<oracle_value> computed(const collage::graph& network, const std::vec
     std::vector<void*> to;
     out.reserve(record.outputs);
     for (const std::uint32_t o : record.output_list()) {
-      out.emplace_back(network.type_of(o).bytes(), collage::size_of(network.type_of(o).type), static_cast<unsigned char>(0x5A));
+      out.emplace_back(network.type_of(o).bytes(), collage::size_of(network.type_of(o).type),
+                       static_cast<unsigned char>(0x5A));
       to.push_back(out.back().data());
     }
     const int token = table.enter(threads);
