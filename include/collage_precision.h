@@ -39,7 +39,7 @@ typedef int (*collage_sample_function)(void* data, size_t which, void* const* in
  * most 40 are used, spread evenly over all. */
 typedef struct collage_precision_options {
   size_t struct_size;
-  const char* precision;          /* which element types values may have: "bf16", or "any"; "fp32" needs no samples */
+  const char* precision;          /* which element types values may have: "bf16", "int8" or "any"; "fp32" needs no samples */
   double error;                   /* the largest that is allowed, above 0 and at most 1; 0: 0.01, which is 1 % */
   collage_sample_function sample; /* NULL: from `files` */
   void* sample_data;

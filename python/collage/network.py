@@ -234,7 +234,7 @@ class Network(_handles.Unpicklable, ports.InputsAndOutputs[tuple[ports.Port, ...
             complete: measures every candidate, not only those that can be part of the best plan.
             progress: a function that gets a Progress and returns None, "stop" or "cancel"; True: a line on standard error. The
                 function must not measure networks itself.
-            precision: in which element types kernels may store and multiply float32 values: "fp32", "bf16" or "any".
+            precision: in which element types kernels may store and multiply float32 values: "fp32", "bf16", "int8" or "any".
             error: the most that the outputs may err for it, relative to those in float32; None: 0.01, which is 1 %.
             samples: inputs as the network will meet them, on which errors are measured and the plan is confirmed; at least three. A
                 list of dictionaries by name, of tuples in the order of the inputs, or of arrays if there is one input; anything that

@@ -68,6 +68,30 @@ class Precision(Case):
         done, _ = self.tuned("--precision", "bf16")
         self.assertIn("note: the errors of lower precision are measured with random inputs; --data FOLDER names real ones", done.stderr)
 
+    def test_integers_of_eight_bits(self):
+        """A trained network would need its own samples; here random ones and a wide bound show that the parts fit."""
+        ranges = self.path("ranges.json")
+        words = ("--backends", "onednn,portable", "--threads", "1", "--store", "none", "--algorithms", "direct", "--budget", "12")
+        self.succeeds("calibrate", "zoo:mobilenet-v2", "--samples", "3", "--quiet", "-o", ranges)
+        plan = self.path("integers.json")
+        done = self.succeeds("tune", "zoo:mobilenet-v2", *words, "--precision", "int8", "--error", "90%", "--ranges", ranges,
+                             "--plan", plan)
+        made = json.loads(pathlib.Path(plan).read_text())
+        self.assertEqual(complaints(made, SCHEMA), [])
+        if "error" not in made:  # a processor without VNNI, or one that was too busy
+            self.assertRegex(done.stderr, "note: the plan is in float32: ")
+            return
+        self.assertEqual(made["precision"], "int8, error at most 90 %")
+        scales = made["chosen"]["scales"]
+        self.assertGreater(len(scales), 5)
+        self.assertEqual({s["element"] for s in scales}, {"u8"})
+        self.assertTrue(any("u8" in g["layout"] for g in made["chosen"]["groups"]))
+        self.succeeds("run", "zoo:mobilenet-v2", "--plan", plan, "--quiet")
+        self.assertIn("int8, error at most 90 %", self.succeeds("explain", "zoo:mobilenet-v2", "--plan", plan).stdout)
+        del made["chosen"]["scales"]
+        pathlib.Path(plan).write_text(json.dumps(made))
+        self.assertIn("has no scale for integers of 8 bits", collage("run", "zoo:mobilenet-v2", "--plan", plan).stderr)
+
     def test_no_error_is_float32(self):
         done, made = self.tuned("--precision", "any", "--error", "0")
         self.assertEqual(made["precision"], "fp32")
@@ -84,6 +108,9 @@ class Precision(Case):
         self.refused("tune", BERT, *plan, "--error", "1%",
                      saying="--error: it only affects plans of lower precision; add --precision bf16, or leave it out")
         self.refused("tune", BERT, *plan, "--data", "nowhere", saying="--data: it only affects plans of lower precision")
+        self.refused("tune", BERT, *plan, "--precision", "bf16", "--ranges", "ranges.json",
+                     saying="--ranges: ranges are for integers of 8 bits; add --precision int8 or any, or leave it out")
+        self.refused("tune", BERT, *plan, "--precision", "int8", "--ranges", self.path("none.json"), saying="none.json")
         self.refused("tune", BERT, *plan, "--precision", "bf16", "--keep-non-finite",
                      saying="--precision bf16: kernels that round values need not keep NaN and infinity")
         self.refused("tune", BERT, *plan, "--precision", "bf16", "--place", "priority",

@@ -127,6 +127,7 @@ void refuse_what_makes_plans(const options& given) {
   add(!given.precision.empty(), "--precision");
   add(!given.error.empty(), "--error");
   add(!given.data.empty(), "--data");
+  add(!given.known_ranges.empty(), "--ranges");
   if (names.empty()) return;
   const bool is_one = names.find(" and ") == std::string::npos;
   throw c::error(
