@@ -36,14 +36,14 @@ typedef int (*collage_sample_function)(void* data, size_t which, void* const* in
 
 /* The member `precision` of collage_place_options. Lower precision needs COLLAGE_PLACE_MEASURE, and excludes keep_non_finite. Sessions
  * do not take it. Samples are inputs of the network as it will meet them, by a function or from files. At least three are needed. At
- * most 40 are used, spread evenly over all. */
+ * most 128 are used, spread evenly over all. */
 typedef struct collage_precision_options {
   size_t struct_size;
   const char* precision;          /* which element types values may have: "bf16", "int8" or "any"; "fp32" needs no samples */
   double error;                   /* the largest that is allowed, above 0 and at most 1; 0: 0.01, which is 1 % */
   collage_sample_function sample; /* NULL: from `files` */
   void* sample_data;
-  uint64_t sample_count; /* samples that `sample` can write; 0: those before its first COLLAGE_SAMPLE_END, at most 40 */
+  uint64_t sample_count; /* samples that `sample` can write; 0: those before its first COLLAGE_SAMPLE_END, at most 128 */
   const char* files;     /* a folder or a file of samples, as `collage tune --data` takes it; NULL: from `sample` */
 } collage_precision_options;
 

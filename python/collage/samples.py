@@ -21,7 +21,7 @@ Sample = Union[Mapping[str, arrays.ArrayLike], Sequence[arrays.ArrayLike], array
 #: What ``tune`` takes: samples one by one, all of them in one array for each input, a function of their number, or a path.
 SampleOption = Union[Iterable[Sample], Mapping[str, arrays.ArrayLike], Callable[[int], Optional[Sample]], str, "os.PathLike[str]", None]
 
-MOST = 40  # that the library uses; samples that are read only once are kept up to here
+MOST = 128  # that the library uses; samples that are read only once are kept up to here
 
 _WANTED = ('give a list of samples, such as [{"input": array}, ...], an array of several samples, a function of the sample\'s number, or '
            "the path of a folder")

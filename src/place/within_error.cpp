@@ -42,6 +42,8 @@ place_options with_some_errors(const place_options& given) {
 constexpr double correction_margin = 1.05;
 /// That none of the plans that are tested passes by chance.
 constexpr double overall_confidence = 0.95;
+/// So many samples are tried first. More, up to all, are only tried where these do not decide.
+constexpr std::size_t first_tried = 32;
 /// Where nothing can be computed from an infinite error.
 constexpr double most_correction = 1e3;
 /// A smaller correction is worth another turn only if it is smaller than this part of the one before.
@@ -216,14 +218,26 @@ class placing_within_error {
     made.turns = number;
     if (!expected || rounded_in(network_, backends_, made.chosen).empty()) return made;
     tell("confirming the plan on samples that were held back");
-    const dynamic_engine engine(network_, made.chosen, backends_, threads());
-    // Each plan is tested on the same samples. The more are tested, the likelier is one that passes by chance.
-    const double confidence =
-        1 - (1 - overall_confidence) / static_cast<double>(std::max<std::size_t>(how_.most_turns, 1));
-    const confirmation found = confirm(network_, run_of(exact), run_of(engine), held_back(),
-                                       {.confidence = confidence, .samples = held_back_});
+    const confirmation found = tested(made.chosen, exact);
     made.plan::error = plan_error{expected->most, expected->predicted, found.value, found.upper, found.samples};
     return made;
+  }
+  /// Compares a placement with float32 on few samples that were held back. If its error is within the bound there, but not its confidence
+  /// interval, all samples are tried.
+  confirmation tested(const placement& chosen, const dynamic_engine& exact) const {
+    const dynamic_engine engine(network_, chosen, backends_, threads());
+    // The more plans are tested, and the more often, the likelier is one that passes by chance.
+    const std::size_t looks = held_back_ > first_tried ? 2 : 1;
+    const double tests = static_cast<double>(std::max<std::size_t>(how_.most_turns, 1) * looks);
+    confirm_options how;
+    how.confidence = 1 - (1 - overall_confidence) / tests;
+    how.samples = std::min(held_back_, first_tried);
+    confirmation found = confirm(network_, run_of(exact), run_of(engine), held_back(), how);
+    const double most = options_.precision.most_error;
+    if (looks == 1 || found.upper <= most || found.value > most || is_over()) return found;
+    tell("confirming the plan on " + std::to_string(held_back_) + " samples");
+    how.samples = held_back_;
+    return confirm(network_, run_of(exact), run_of(engine), held_back(), how);
   }
   bool is_confirmed(const placed_within_error& made) const {
     return made.plan::error && made.plan::error->upper <= options_.precision.most_error;

@@ -4,14 +4,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 
 namespace collage::inline v0::detail {
 
 /// Samples spread evenly over all. The first are for errors of single values, and the others are held back. In the order of all samples,
-/// those that are held back lie between the others, because samples are often sorted.
+/// those that are held back lie between the others, because samples are often sorted. For the same reason, any few of them lie apart.
 class sample_spread {
  public:
-  static constexpr std::size_t most_measured = 8, most_held_back = 32;
+  static constexpr std::size_t most_measured = 8, most_held_back = 120;
 
   /// Over `all` samples.
   explicit sample_spread(std::uint64_t all)
@@ -29,7 +30,7 @@ class sample_spread {
     const std::uint64_t step = count_ / std::max<std::size_t>(measured_, 1);
     std::uint64_t at = which * step;
     if (which >= measured_ && step > 1) {
-      const std::uint64_t other = which - measured_;  // among those that are not measured
+      const std::uint64_t other = (which - measured_) * stride() % held_back();  // among those that are not measured
       const std::uint64_t before = other / (step - 1);
       at = before < measured_ ? before * step + 1 + other % (step - 1) : other + measured_;
     }
@@ -37,6 +38,13 @@ class sample_spread {
   }
 
  private:
+  /// A number without a common divisor with `held_back()`, near the golden ratio's part of it. So any first few are far apart.
+  std::uint64_t stride() const {
+    std::uint64_t s = std::max<std::uint64_t>(held_back() * 618 / 1000, 1);
+    while (std::gcd(s, std::uint64_t{held_back()}) != 1) ++s;
+    return s;
+  }
+
   std::uint64_t all_;
   std::size_t count_, measured_;
 };
