@@ -165,10 +165,14 @@ inline precisions elements_in(const place_task& task) {
   return task.options.precision.may_round() ? task.options.precision.elements : precisions::f32;
 }
 
-/// Whether a candidate stores a value as integers of 8 bits that has no scale.
+/// Whether a candidate stores a value as integers of 8 bits that has no scale, or moves such integers to a value of another scale.
 inline bool lacks_scale(const place_task& task, const place_candidates& all, const place_candidate& c) {
   const value_scales* const scales = task.options.precision.scales.get();
   const value_forms borders = forms_of(task.network, task.backends, all, c);
+  if (const graph_view view = task.network.view(); moves_or_picks(view, c.root)) {
+    const std::uint32_t x = view.inputs_of(c.root)[0], y = view.output_of(c.root);
+    if (borders.of(x).element == borders.of(y).element && !has_one_scale(scales, borders.of(y), x, y)) return true;
+  }
   return std::ranges::any_of(borders.list(), [&](const auto& said) {
     const auto& [v, stored] = said;
     return stored.element && is_8_bit_integer(*stored.element) && !is_8_bit_integer(task.network.type_of(v).type) &&

@@ -39,7 +39,7 @@ namespace {
 class pricing {
  public:
   pricing(const graph& network, backend_table backends, const plan& made, const place_options& options)
-      : how_(without_measuring(options)),
+      : how_(without_measuring(options, made)),
         made_(made),
         known_(detail::place_task(network, backends, how_)),
         regions_(known_),
@@ -71,8 +71,9 @@ class pricing {
 
  private:
   /// Whatever the bound, prices are of a plan that was made. Without errors, groups have prices in time alone.
-  static place_options without_measuring(const place_options& options) {
+  static place_options without_measuring(const place_options& options, const plan& made) {
     place_options how = options;
+    if (how.precision.scales == nullptr) how.precision.scales = made.chosen.scales;
     how.precision.most_error = 1;
     if (how.precision.errors == nullptr) how.precision.errors = std::make_shared<rounding_errors>();
     how.improved = {};

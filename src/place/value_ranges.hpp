@@ -1,6 +1,8 @@
 // Scales of values from their ranges, and the change of values that are stored as such integers.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <collage/calibrate/ranges.hpp>
 #include <collage/calibrate/rounding.hpp>
 #include <collage/graph/graph.hpp>
@@ -23,6 +25,9 @@ inline std::shared_ptr<const value_scales> scales_of(const graph& network, const
   auto made = std::make_shared<value_scales>();
   for (const value_range& r : ranges.top.values) {
     if (!r.has_numbers() || network.at(r.value).role == value_role::constant) continue;
+    // Quotients by smaller scales are not exact enough. Such a value is as good as zero.
+    constexpr float least = 1e-30F;
+    if (std::max(-r.kept.low, r.kept.high) < 255 * least) continue;
     made->set(r.value, dtype::u8, scale_for(dtype::u8, r.kept.low, r.kept.high));
   }
   return made;
@@ -30,6 +35,14 @@ inline std::shared_ptr<const value_scales> scales_of(const graph& network, const
 
 /// Whether integers of 8 bits are allowed.
 inline bool allows_integers(precisions which) { return allows(which, dtype::u8); }
+
+/// Whether a value may be rounded as far as its contents go: constants must be finite, because no integer stands for NaN or infinity.
+inline bool is_roundable(const graph& network, const rounded_value& one) {
+  if (!is_8_bit_integer(one.element) || network.at(one.value).role != value_role::constant) return true;
+  const std::span<const std::byte> bytes = network.bytes_of(one.value);
+  const std::span<const float> contents(reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float));
+  return std::ranges::all_of(contents, [](float x) { return std::isfinite(x); });
+}
 
 /// The change of a value or constant that is stored in another element type. Errors: no scale; weights that are not finite.
 inline rounding rounding_of_value(const graph& network, const rounded_value& one, const value_scales* scales) {

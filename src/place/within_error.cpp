@@ -15,6 +15,7 @@
 #include <collage/run/limits.hpp>
 #include <collage/run/precision.hpp>
 #include <collage/run/rounding.hpp>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -130,7 +131,12 @@ class placing_within_error {
     std::optional<placed_within_error> best;
     double correction = 1;
     for (std::size_t turns = 2; turns <= how_.most_turns && !is_over() && !(best && is_ended()); ++turns) {
-      made = turn(turns, values, errors, correction, exact);
+      try {
+        made = turn(turns, values, errors, correction, exact);
+      } catch (const error& e) {
+        if (best) break;
+        return unrounded(std::string("a plan that rounds values could not be made: ") + e.what());
+      }
       if (!made.plan::error) break;  // it rounds nothing
       if (is_confirmed(made) && (!best || made.chosen.cost_ms < best->chosen.cost_ms)) {
         best = made;
@@ -185,8 +191,13 @@ class placing_within_error {
   /// `share`: of the time that is left.
   value_errors measure(const std::vector<rounded_value>& values, double share) const {
     std::vector<value_rounding> requests;
-    for (const rounded_value& v : values)
-      requests.push_back({v.value, detail::rounding_of_value(network_, v, options_.precision.scales.get())});
+    std::vector<std::size_t> places;  // of the requests among the values
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (!detail::is_roundable(network_, values[i])) continue;
+      places.push_back(i);
+      requests.push_back(
+          {values[i].value, detail::rounding_of_value(network_, values[i], options_.precision.scales.get())});
+    }
     tell("measuring the errors of " + std::to_string(values.size()) + " values");
     value_error_options measuring = how_.measuring;
     measuring.samples = used_;
@@ -198,7 +209,12 @@ class placing_within_error {
     } catch (const error&) {
       if (!options_.store_is_optional) throw;  // `place` says why the store cannot be used
     }
-    return measure_value_errors(network_, separate_, backends_, requests, samples_, measuring);
+    value_errors found = measure_value_errors(network_, separate_, backends_, requests, samples_, measuring);
+    std::vector<value_error> all(values.size());
+    for (value_error& never : all) never.nmse = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < places.size(); ++i) all[places[i]] = found.list[i];
+    found.list = std::move(all);
+    return found;
   }
 
   /// Places by these errors, and tests the plan. It has no error if it rounds nothing.
@@ -207,6 +223,7 @@ class placing_within_error {
     place_options how = options_;
     how.precision.errors = to_errors(values, errors, correction);
     how.improved = {};  // plans that were not confirmed are not shown
+    if (how.previous != nullptr && !has_these_scales(how.previous->chosen)) how.previous = nullptr;
     if (options_.budget_s > 0) how.budget_s = std::max(share_of_turn * left_s(), 1e-3);
     placed_within_error made;
     static_cast<placed_plan&>(made) = place(network_, backends_, how);
@@ -221,6 +238,14 @@ class placing_within_error {
     const confirmation found = tested(made.chosen, exact);
     made.plan::error = plan_error{expected->most, expected->predicted, found.value, found.upper, found.samples};
     return made;
+  }
+  /// Whether a placement of before stores values by the scales of now. Errors are of these.
+  bool has_these_scales(const placement& before) const {
+    if (before.scales == nullptr) return true;
+    return options_.precision.scales != nullptr &&
+           std::ranges::all_of(before.scales->list(), [&](const value_scales::entry& e) {
+             return options_.precision.scales->of(e.value, e.element) == e.how;
+           });
   }
   /// Compares a placement with float32 on few samples that were held back. If its error is within the bound there, but not its confidence
   /// interval, all samples are tried.

@@ -71,7 +71,7 @@ class Precision(Case):
     def test_integers_of_eight_bits(self):
         """A trained network would need its own samples; here random ones and a wide bound show that the parts fit."""
         ranges = self.path("ranges.json")
-        words = ("--backends", "onednn,portable", "--threads", "1", "--store", "none", "--algorithms", "direct", "--budget", "12")
+        words = ("--backends", "onednn,portable", "--threads", "1", "--store", "none", "--algorithms", "direct", "--budget", "6")
         self.succeeds("calibrate", "zoo:mobilenet-v2", "--samples", "3", "--quiet", "-o", ranges)
         plan = self.path("integers.json")
         done = self.succeeds("tune", "zoo:mobilenet-v2", *words, "--precision", "int8", "--error", "90%", "--ranges", ranges,

@@ -108,9 +108,9 @@ c::precision_options precision_options_of(const options& given) {
 c::placed_within_error place_in_lower_precision(const options& given, const c::graph& network,
                                                 const c::place_options& how,
                                                 const std::function<void(const std::string&)>& progress) {
+  c::within_error_options measuring = measuring_for(given, network, progress);
   if (given.data.empty() && !given.quiet)
     complain("note: the errors of lower precision are measured with random inputs; --data FOLDER names real ones");
-  c::within_error_options measuring = measuring_for(given, network, progress);
   const c::sample_source samples = samples_for(given, network, measuring);
   return c::place_within_error(network, backends(), how, samples, measuring);
 }

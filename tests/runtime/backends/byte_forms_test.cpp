@@ -154,13 +154,16 @@ class byte_kernels {
   }
 
  private:
-  /// Inputs, the same for each kernel of a case.
+  static constexpr c::integer_scale x_scale{0.01F, 100}, added_scale{0.012F, 90};
+
+  /// Inputs, the same for each kernel of a case: numbers for which integers stand, so that no tie is among them.
   static std::vector<c::tensor> inputs_of(const c::graph& network, std::uint64_t seed) {
     random_numbers random(seed + 1);
     std::vector<c::tensor> made;
     for (const std::uint32_t v : network.inputs()) {
+      const c::integer_scale how = made.empty() ? x_scale : added_scale;
       made.emplace_back(network.type_of(v));
-      for (float& x : made.back().as<float>()) x = static_cast<float>(random.real(-1, 1.5));
+      for (float& x : made.back().as<float>()) x = c::number_for(static_cast<std::int32_t>(random.number(0, 255)), how);
     }
     return made;
   }
@@ -173,7 +176,7 @@ class byte_kernels {
     const std::vector<c::const_tensor_view> views(in.begin(), in.end());
     const std::vector<c::oracle_value> real = evaluate(network, views);
     const auto [low, high] = std::ranges::minmax(real[0].real);
-    const c::integer_scale x{0.01F, 100}, added{0.012F, 90}, y = c::scale_for(c::dtype::u8, 0.9 * low, 0.9 * high);
+    const c::integer_scale x = x_scale, added = added_scale, y = c::scale_for(c::dtype::u8, 0.9 * low, 0.9 * high);
     const std::uint32_t x_value = network.inputs()[0], y_value = network.outputs()[0];
     const bool writes_bytes = forms.of(y_value).element.has_value();
 

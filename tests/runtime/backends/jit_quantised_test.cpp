@@ -71,6 +71,9 @@ quantised_case random_case(data_source& data) {
   if (data.chance(0.3)) c.t.dilations = {data.number(1, 2), data.number(1, 2)};
   c.t.pads_begin = {data.number(0, 2), data.number(2, 4)};
   c.t.pads_end = {data.number(2, 4), data.number(0, 2)};
+  // The window fits: at least 5 elements and 2 of padding hold 5 taps, or 4 that are two apart.
+  for (std::size_t d = 0; d < 2; ++d)
+    if (!c.t.dilations.empty() && c.t.dilations[d] == 2) c.window[d] = std::min<std::int64_t>(c.window[d], 4);
   for (dtype* type : {&c.image, &c.weights, &c.result}) *type = data.chance(0.5) ? dtype::u8 : dtype::i8;
   c.has_bias = data.chance(0.5);
   c.has_zeros = data.chance(0.8);

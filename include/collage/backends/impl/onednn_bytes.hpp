@@ -207,8 +207,10 @@ class byte_product {
     const strided& b = p_.b;
     const std::size_t row = b.extents.size() - 2;
     const desc from = dense(b.extents, dnnl::memory::data_type::s8);
-    const std::string packing =
-        std::string("integers by columns") + (source_.zero_point != 0 ? " with a zero point " : " ");
+    // One constant may be read in two orientations.
+    const std::string packing = "integers by columns, " + std::to_string(b.steps[row]) + " and " +
+                                std::to_string(b.steps[row + 1]) + " apart" +
+                                (source_.zero_point != 0 ? ", with a zero point " : " ");
     return program.pack(p_.b_value, packing, from, to, [&](std::byte* bytes) {
       const auto* const contents = context_.constant<float>(p_.b_value);
       std::vector<std::int8_t> rounded;

@@ -220,6 +220,17 @@ inline void check_filling(const chain& m, std::size_t first, const conv_problem&
     throw error(error_kind::unsupported, "the library fills up blocks with other numbers than zero", "onednn");
 }
 
+/// In lower precision, the library (3.2) computes some windows over three dimensions wrongly: those in groups of integers, and those of
+/// channels that fill no block. Errors: `unsupported` for them.
+inline void check_volume(const conv_problem& p, const conv_descriptor& d) {
+  const std::string name = d.impl_info_str();
+  const bool is_lower = d.src_desc().get_data_type() != f32 && p.strides.size() == 3;
+  const bool has_groups = p.groups > 1 && name.find("gemm") != std::string::npos;
+  const bool fills_none = p.x[1] % 16 != 0 && name.starts_with("brgconv:");
+  if (is_lower && (has_groups || fills_none))
+    throw error(error_kind::unsupported, "the library computes this window over three dimensions wrongly", "onednn");
+}
+
 /// Tries layouts in turn, and returns the description of the first for which the library has more than a plain loop. For
 /// channels last it tries no other layout, since the library itself prefers channels last inside a kernel. `describe` calls the
 /// library.
@@ -291,6 +302,7 @@ inline kernel build_conv(const chain& m, build_context& context, const conv_vari
     p.strides.assign(p.strides.size(), 1);
   }
   const auto [d, then] = choose_conv(m, first, p, way, borders, describe_conv);
+  check_volume(p, d);
   program_builder program(m, context);
   const std::size_t weights = program.read(p.w_value, dense(p.w), d.weights_desc());
   return finish_conv<dnnl::convolution_forward>(program, p, d, then, x, weights, borders);

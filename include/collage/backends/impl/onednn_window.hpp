@@ -139,6 +139,10 @@ struct run_max_pool {
 };
 
 inline kernel build_max_pool(const any_match& m, build_context& context, std::uint32_t node, const form& stored) {
+  // Integers are compared as they are.
+  if (stored.element && is_8_bit_integer(*stored.element) &&
+      context.scale_of(m.inputs_of(node)[0], *stored.element) != context.scale_of(m.output(), *stored.element))
+    throw error(error_kind::unsupported, "max_pool of integers needs one scale for its input and its output", "onednn");
   const pool_problem p = pool_problem_of(m, node, m.attributes(node, ops::max_pool));
   const pool_descriptor d = describe_pool(p, dnnl::algorithm::pooling_max, stored);
   program_builder program(m, context);
