@@ -304,6 +304,57 @@ TEST(byte_forms, products_equal_the_reference_of_quantised_ones) {
   if (has_vnni()) EXPECT_GT(kernels, 15);
 }
 
+/// Products of one input by one square constant, as it is and transposed, on the values of scales if they are given.
+c::graph build_both_orientations(const c::tensor& w, const c::integer_scale* scale = nullptr) {
+  c::graph_builder g;
+  c::value x = g.input("x", f32({3, 32}));
+  if (scale != nullptr) x = rounded(g, x, *scale, "x");
+  const auto weights = [&](const std::string& name, std::int32_t axis) {
+    const std::vector<float> made = scale != nullptr ? rounded_weights(w.as<float>(), w.type().dims, axis)
+                                                     : std::vector<float>(w.as<float>().begin(), w.as<float>().end());
+    return constant(g, name, w.type(), made.data());
+  };
+  const c::value straight = weights("w", 1), transposed = scale != nullptr ? weights("wt", 0) : straight;
+  g.output("y", g(op::matmul, x, straight));
+  g.output("yt", g(op::matmul, x, transposed, {.transpose_b = true}));
+  return g.finish();
+}
+
+TEST(byte_forms, one_constant_in_two_orientations_is_packed_twice) {
+  if (!has_vnni()) return;  // there are no kernels
+  random_numbers random;
+  const c::tensor w = random_tensor(random, {32, 32});
+  const c::integer_scale scale{0.01F, 100};
+  const c::graph network = build_both_orientations(w), quantised = build_both_orientations(w, &scale);
+  const c::tensor x(f32({3, 32}));
+  for (float& e : x.as<float>()) e = c::number_for(static_cast<std::int32_t>(random.number(0, 255)), scale);
+  const c::const_tensor_view in[] = {x};
+  const std::vector<c::oracle_value> expected = evaluate(quantised, in);
+
+  const c::backend_table table = c::table_of<both>;
+  auto scales = std::make_shared<c::value_scales>();
+  scales->set(network.inputs()[0], c::dtype::u8, scale);
+  c::placement placed;
+  placed.scales = scales;
+  for (std::uint32_t node = 0; node < 2; ++node) {
+    placed.groups.emplace_back();
+    placed.groups.back().step = c::kernel_step{"onednn", "matmul", "5"};  // from uint8 to float32
+    placed.groups.back().nodes = {node};
+  }
+  const c::form bytes = c::form().of(c::dtype::u8);
+  const auto how = conversion_between(*find_backend(table, "onednn"), x.type(), c::form(), bytes);
+  ASSERT_TRUE(how);
+  placed.conversions.push_back({network.inputs()[0], {"plain", to_text(bytes), "onednn", how->text()}, {}, 0});
+  const c::dynamic_engine engine(network, placed, table, 1);
+  const c::tensor y(f32({3, 32})), yt(f32({3, 32}));
+  const c::tensor_view out[] = {y, yt};
+  engine.context().run(in, out);
+  for (std::size_t i = 0; i < expected[0].real.size(); ++i) {
+    EXPECT_NEAR(y.as<float>()[i], expected[0].real[i], 1e-4) << i;
+    EXPECT_NEAR(yt.as<float>()[i], expected[1].real[i], 1e-4) << i;
+  }
+}
+
 TEST(byte_forms, own_depthwise_kernels_equal_the_reference_of_quantised_ones) {
   byte_kernels check(c::table_of<both>);
   const std::uint64_t seed = collage_test::fresh_seed();
