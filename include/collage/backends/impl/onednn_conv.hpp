@@ -220,8 +220,8 @@ inline void check_filling(const chain& m, std::size_t first, const conv_problem&
     throw error(error_kind::unsupported, "the library fills up blocks with other numbers than zero", "onednn");
 }
 
-/// In lower precision, the library (3.2) computes some windows over three dimensions wrongly: those in groups of integers, and those of
-/// channels that fill no block. Errors: `unsupported` for them.
+/// In lower precision, the library (3.2) computes some windows over three dimensions wrongly. These are groups of integers, and channels that
+/// fill no block. Errors: `unsupported` for them.
 inline void check_volume(const conv_problem& p, const conv_descriptor& d) {
   const std::string name = d.impl_info_str();
   const bool is_lower = d.src_desc().get_data_type() != f32 && p.strides.size() == 3;
