@@ -347,7 +347,7 @@ class backend_checker {
       const collage::value_forms forms = forms_of(pattern, network.view(), record, how);
       for (std::size_t o = 0; o < written.size(); ++o) {
         const std::vector<double>& real = expected.expected(o).real;
-        if (real.empty()) continue;
+        if (real.empty() || !std::ranges::all_of(real, [](double x) { return std::isfinite(x); })) continue;
         const auto [low, high] = std::ranges::minmax(real);
         scales.scale_result(written[o], forms.of(written[o]), {low, high});
       }
