@@ -1,9 +1,9 @@
 #include "byte_depthwise_kernel.hpp"
 
+#include <collage/backends/impl/byte_weights.hpp>
 #include <collage/error.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -34,19 +34,11 @@ std::string name_of(const byte_depthwise_configuration& c, const std::string& re
          (c.order == byte_depthwise_order::channels ? ", channels first" : ", columns first");
 }
 
-/// Float32 weights as int8, by the scale of each channel.
-std::vector<std::int8_t> rounded_weights(const byte_convolution& c, const float* weights) {
-  std::vector<std::int8_t> list;
-  for (const float scale : c.weight_scales)
-    for (std::int64_t tap = 0; tap < c.shape.taps(); ++tap)
-      list.push_back(static_cast<std::int8_t>(integer_for(*weights++, {scale, 0}, dtype::i8)));
-  return list;
-}
-
 /// Uint8 weights whose zero point is 128 become int8 ones, of which 128 is 0. Float32 ones are rounded by their scales.
 std::vector<std::int8_t> signed_weights(const byte_convolution& c, const build_context& context, std::uint32_t value) {
   const std::int64_t count = c.shape.channels * c.shape.taps();
-  if (context.network().type_of(value).type == dtype::f32) return rounded_weights(c, context.constant<float>(value));
+  if (context.network().type_of(value).type == dtype::f32)
+    return rounded_weights(context.constant<float>(value), c.weight_scales, c.shape.taps());
   const auto* const bytes = context.constant<std::uint8_t>(value);
   const std::uint8_t flip = context.network().type_of(value).type == dtype::u8 ? 0x80 : 0;
   std::vector<std::int8_t> list;
@@ -91,20 +83,6 @@ byte_form stored_form(std::uint32_t value, const build_context& context) {
   return {dtype::u8, how.scale, how.zero_point};
 }
 
-/// The scales of float32 weights: one for each channel. Errors: they are not finite.
-std::vector<float> scales_of_channels(const float* weights, std::int64_t channels, std::int64_t taps) {
-  std::vector<float> list;
-  for (std::int64_t channel = 0; channel < channels; ++channel) {
-    float largest = 0;
-    for (std::int64_t tap = 0; tap < taps; ++tap, ++weights) {
-      if (!std::isfinite(*weights)) throw error(error_kind::unsupported, "weights contain NaN or infinity", "jit");
-      largest = std::max(largest, std::abs(*weights));
-    }
-    list.push_back(scale_for(dtype::i8, -largest, largest).scale);
-  }
-  return list;
-}
-
 /// The forms of values and the scales of weights, as a file has them.
 void read_file(byte_convolution& c, const any_match& m, const quantised_depthwise_match& q,
                const build_context& context) {
@@ -124,7 +102,10 @@ byte_convolution convolution_of(const any_match& m, const quantised_depthwise_ma
   } else {
     c.image = stored_form(q.image, context);
     c.result = stored_form(m.output(), context);
-    c.weight_scales = scales_of_channels(context.constant<float>(q.weights), c.shape.channels, c.shape.taps());
+    const auto* const weights = context.constant<float>(q.weights);
+    c.weight_scales =
+        scales_of_weights(c.shape.channels, c.shape.taps(), "jit",
+                          [&](std::int64_t channel, std::int64_t i) { return weights[channel * c.shape.taps() + i]; });
   }
   if (q.bias != match_record::nothing) {
     const auto* const bias = context.constant<float>(q.bias);

@@ -36,21 +36,24 @@ inline std::shared_ptr<const value_scales> scales_of(const graph& network, const
 /// Whether integers of 8 bits are allowed.
 inline bool allows_integers(precisions which) { return allows(which, dtype::u8); }
 
+/// The contents of a constant of float32.
+inline std::span<const float> contents_of(const graph& network, std::uint32_t value) {
+  const std::span<const std::byte> bytes = network.bytes_of(value);
+  return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
+}
+
 /// Whether a value may be rounded as far as its contents go: constants must be finite, because no integer stands for NaN or infinity.
 inline bool is_roundable(const graph& network, const rounded_value& one) {
   if (!is_8_bit_integer(one.element) || network.at(one.value).role != value_role::constant) return true;
-  const std::span<const std::byte> bytes = network.bytes_of(one.value);
-  const std::span<const float> contents(reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float));
-  return std::ranges::all_of(contents, [](float x) { return std::isfinite(x); });
+  return std::ranges::all_of(contents_of(network, one.value), [](float x) { return std::isfinite(x); });
 }
 
 /// The change of a value or constant that is stored in another element type. Errors: no scale; weights that are not finite.
 inline rounding rounding_of_value(const graph& network, const rounded_value& one, const value_scales* scales) {
   if (!is_8_bit_integer(one.element)) return rounding_to(one.element);
   if (network.at(one.value).role == value_role::constant) {
-    const std::span<const std::byte> bytes = network.bytes_of(one.value);
-    const std::span<const float> contents(reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float));
-    return rounding_to(weight_quantisation(contents, network.type_of(one.value).dims, weight_axis(network, one.value)));
+    return rounding_to(weight_quantisation(contents_of(network, one.value), network.type_of(one.value).dims,
+                                           weight_axis(network, one.value)));
   }
   const std::optional<integer_scale> how = scales != nullptr ? scales->of(one.value, one.element) : std::nullopt;
   if (!how) throw error(error_kind::invalid_argument, "has no scale", "value " + network.value_name(one.value));

@@ -2,8 +2,7 @@
 // of the plan. Weights are quantised when a kernel is built: as int8, with one scale for each filter or column.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
+#include <collage/backends/impl/byte_weights.hpp>
 #include <collage/backends/impl/onednn_conv.hpp>
 #include <collage/backends/impl/onednn_matmul.hpp>
 #include <collage/backends/impl/onednn_quantised_conv.hpp>
@@ -97,22 +96,6 @@ inline void read_chain(quantised_chain& q, const chain& m, std::size_t first, co
   }
 }
 
-/// The scales of int8 weights: one for each of `count` filters or columns, of `each` elements that `at` returns.
-template <class At>
-std::vector<float> scales_of_weights(std::int64_t count, std::int64_t each, const At& at) {
-  std::vector<float> list;
-  for (std::int64_t c = 0; c < count; ++c) {
-    float largest = 0;
-    for (std::int64_t i = 0; i < each; ++i) {
-      const float x = at(c, i);
-      if (!std::isfinite(x)) throw error(error_kind::unsupported, "weights contain NaN or infinity", "onednn");
-      largest = std::max(largest, std::abs(x));
-    }
-    list.push_back(scale_for(dtype::i8, -largest, largest).scale);
-  }
-  return list;
-}
-
 /// Floats of a constant.
 inline std::vector<float> list_of(const build_context& context, const any_match& m, std::uint32_t value) {
   const auto* const contents = context.constant<float>(value);
@@ -130,8 +113,8 @@ inline kernel build_byte_conv(const chain& m, build_context& context, const valu
   q.weights = dtype::f32;
   const auto* const w = context.constant<float>(q.p.w_value);
   const std::int64_t each = product(q.p.w) / q.p.y[1];
-  q.weight_scales =
-      scales_of_weights(q.p.y[1], each, [&](std::int64_t filter, std::int64_t i) { return w[filter * each + i]; });
+  q.weight_scales = scales_of_weights(q.p.y[1], each, "onednn",
+                                      [&](std::int64_t filter, std::int64_t i) { return w[filter * each + i]; });
   if (q.p.bias != match_record::nothing) q.bias = list_of(context, m, q.p.bias);
   read_chain(q, m, first, context, borders);
   return build_quantised_conv(m, context, q, borders);
@@ -148,7 +131,7 @@ class byte_product {
     const strided& b = p_.b;
     const std::size_t row = b.extents.size() - 2;
     const auto* const contents = context.constant<float>(p_.b_value);
-    scales_ = scales_of_weights(b.extents[row + 1], b.extents[row], [&](std::int64_t column, std::int64_t i) {
+    scales_ = scales_of_weights(b.extents[row + 1], b.extents[row], "onednn", [&](std::int64_t column, std::int64_t i) {
       return contents[column * b.steps[row + 1] + i * b.steps[row]];
     });
   }
@@ -218,7 +201,7 @@ class byte_product {
         for (std::int64_t column = 0; column < b.extents[row + 1]; ++column) {
           const float x = contents[column * b.steps[row + 1] + i * b.steps[row]];
           const float scale = scales_[static_cast<std::size_t>(column)];
-          rounded.push_back(static_cast<std::int8_t>(integer_for(x, {scale, 0}, dtype::i8)));
+          rounded.push_back(rounded_weight(x, scale));
         }
       program_builder::repack(from, reinterpret_cast<const std::byte*>(rounded.data()), to, bytes);
     });

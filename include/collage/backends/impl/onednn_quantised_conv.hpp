@@ -7,10 +7,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <collage/backends/impl/byte_weights.hpp>
 #include <collage/backends/impl/onednn_conv.hpp>
 #include <collage/backends/impl/onednn_program.hpp>
 #include <collage/dtype.hpp>
-#include <collage/run/value_scales.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -160,18 +160,11 @@ inline std::vector<std::int16_t> centred_weights(const quantised_conv& q, const 
   }
   return made;
 }
-/// float32 weights as int8.
-inline std::vector<std::int8_t> rounded_weights(const quantised_conv& q, const float* contents) {
-  const std::size_t filters = q.filters(), each = static_cast<std::size_t>(product(q.p.w)) / filters;
-  std::vector<std::int8_t> made(filters * each);
-  for (std::size_t m = 0; m < filters; ++m)
-    for (std::size_t i = m * each; i < (m + 1) * each; ++i)
-      made[i] = static_cast<std::int8_t>(integer_for(contents[i], {q.weight_scales[m], 0}, dtype::i8));
-  return made;
-}
 /// The same as int8. Throws if one does not fit.
 inline std::vector<std::int8_t> weights_of_8_bits(const quantised_conv& q, const std::byte* contents) {
-  if (q.weights == dtype::f32) return rounded_weights(q, reinterpret_cast<const float*>(contents));
+  if (q.weights == dtype::f32)
+    return rounded_weights(reinterpret_cast<const float*>(contents), q.weight_scales,
+                           product(q.p.w) / static_cast<std::int64_t>(q.filters()));
   const std::vector<std::int16_t> centred = centred_weights(q, contents);
   for (const std::int16_t w : centred)
     if (w < -128 || w > 127)
