@@ -29,7 +29,7 @@ def folder(top: pathlib.Path, name: str = "peers") -> pathlib.Path:
 
 def set_up(place: pathlib.Path, say: Callable[[str], None], requirements: pathlib.Path = REQUIREMENTS,
            pip: Sequence[str] = ()) -> str:
-    """Answers the Python of an environment with the packages, which it makes where it is missing. `pip` has more options of
+    """Returns the path of Python in an environment with the packages. Makes the environment if it is missing. `pip` has more options of
     `pip install`. Two at the same time wait for each other; one that was stopped half way is made again."""
     python, made_of = place / "bin" / "python", place / ".made-of"
     try:

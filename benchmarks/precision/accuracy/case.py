@@ -26,7 +26,7 @@ class Case(Protocol):
     model: pathlib.Path
     shapes: Mapping[str, Sequence[int]]
     values: Arrays  # inputs that become constants
-    metadata: Mapping[str, str]  # of the file, which whoever loads it writes here
+    metadata: Mapping[str, str]  # of the file; set when it is loaded
 
     def samples(self, count: int, seed: int, run: Run) -> list[Arrays]:
         """Inputs of single runs for tuning. `run` computes in float32, for states that go on from run to run."""

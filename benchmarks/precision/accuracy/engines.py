@@ -92,7 +92,7 @@ class Tuner:
         return words
 
     def _run(self, words: Sequence[str]) -> list[str]:
-        """Answers the notes."""
+        """Returns the notes."""
         limit = self.budget + GRACE_S
         try:
             done = subprocess.run([str(self.program), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=limit,

@@ -32,7 +32,7 @@ def part(image: Any, draw: Any) -> Any:
 
 
 def without_softmax(file: pathlib.Path, to: pathlib.Path) -> pathlib.Path:
-    """Writes a network that ends before its softmax. On harmless pictures that one answers nearly (1, 0), and hides all errors."""
+    """Writes a network that ends before its softmax. The softmax is nearly (1, 0) for harmless pictures, and hides all errors."""
     model = onnx.load(file)
     name = model.graph.output[0].name
     last = next((node for node in model.graph.node if name in node.output), None)
