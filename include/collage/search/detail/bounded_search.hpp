@@ -26,6 +26,28 @@
 
 namespace collage::inline v0::search::detail {
 
+/// The bounds that amounts exceed.
+struct exceeded_bounds {
+  std::size_t count = 0;
+  std::uint32_t worst = 0;  ///< the resource whose bound is exceeded by most
+  double sum = 0;           ///< by how much, as parts of the bounds
+
+  exceeded_bounds(const problem& p, std::span<const std::int64_t> amounts) {
+    double most = 0;
+    for (std::uint32_t r = 0; r < p.resources.size(); ++r) {
+      const auto bound = static_cast<double>(p.resources[r].bound);
+      const double over = (static_cast<double>(amounts[r]) - bound) / std::max(1.0, bound);
+      if (over <= 0) continue;
+      ++count;
+      sum += over;
+      if (over > most) {
+        most = over;
+        worst = r;
+      }
+    }
+  }
+};
+
 /// Lagrangian relaxation (Everett 1963, Geoffrion 1974) with branch and bound (Land, Doig 1960), as for shortest paths with
 /// resources (Handler, Zang 1980).
 ///
@@ -40,8 +62,9 @@ class bounded_search {
   bounded_search(const problem& p, const std::vector<bool>& may_cycle, const limits& l)
       : problem_(p), may_cycle_(may_cycle), limits_(l), pool_(p, may_cycle) {}
 
-  /// `free` is the best plan without bounds. The problem must have passed `check_resources`.
-  placement run(placement free) {
+  /// `free` is the best plan without bounds. The problem must have passed `check_resources`. Nothing if each plan that keeps the
+  /// bounds contains an excluded set.
+  std::optional<placement> run(placement free) {
     free.amounts = amounts_of(problem_, free.chosen);
     if (keeps_bounds(problem_, free.amounts) && excluded_in(problem_, free.chosen) == problem_.excluded.size())
       return free;
@@ -321,7 +344,7 @@ class bounded_search {
     }
   }
 
-  placement result(placement free) const {
+  std::optional<placement> result(placement free) const {
     placement plan;
     plan.states = states_;
     plan.transitions = transitions_;
@@ -330,6 +353,7 @@ class bounded_search {
     const known_plan* from = pool_.best();
     if (from == nullptr) {
       from = least_exceeding(plan);
+      if (from == nullptr) return std::nullopt;
       plan.lower_bound_ms = std::min(free.lower_bound_ms, milliseconds(from->cost));
     } else {
       plan.lower_bound_ms = milliseconds(std::min(least, from->cost));
@@ -342,37 +366,22 @@ class bounded_search {
     return plan;
   }
 
-  /// The plan that is nearest to the bounds if none keeps them. Says of which resource there is too little.
+  /// The plan that is nearest to the bounds if none keeps them. Says of which resource there is too little. None if each plan
+  /// keeps the bounds, and was looked at.
   const known_plan* least_exceeding(placement& plan) const {
     const known_plan* nearest = nullptr;
     std::tuple<bool, std::size_t, double> least{};  // excluded, how many bounds it breaks, and by how much
     for (std::size_t i = 0; i < pool_.size(); ++i) {
       const known_plan& at = pool_[i];
-      std::size_t broken = 0;
-      std::uint32_t worst = 0;
-      double sum = 0, most = 0;
-      for (std::uint32_t r = 0; r < problem_.resources.size(); ++r) {
-        const auto bound = static_cast<double>(problem_.resources[r].bound);
-        const double over = (static_cast<double>(at.amounts[r]) - bound) / std::max(1.0, bound);
-        if (over <= 0) continue;
-        ++broken;
-        sum += over;
-        if (over > most) {
-          most = over;
-          worst = r;
-        }
-      }
-      if (broken == 0) continue;  // it contains an excluded set
-      const std::tuple excess(excluded_in(problem_, at.chosen) != problem_.excluded.size(), broken, sum);
+      const exceeded_bounds over(problem_, at.amounts);
+      if (over.count == 0) continue;  // it contains an excluded set
+      const std::tuple excess(excluded_in(problem_, at.chosen) != problem_.excluded.size(), over.count, over.sum);
       if (nearest != nullptr && !(excess < least)) continue;
       nearest = &at;
       least = excess;
-      plan.lacks = shortage{worst, at.amounts[worst], open_.empty()};
+      plan.lacks = shortage{over.worst, at.amounts[over.worst], open_.empty()};
     }
-    if (nearest != nullptr) return nearest;
-    if (open_.empty())
-      throw error(error_kind::unsupported, "each plan contains an excluded set of candidates", "search",
-                  "exclude fewer sets");
+    if (nearest != nullptr || open_.empty()) return nearest;
     throw error(error_kind::failure, "the limit ended the search before a plan without an excluded set was found",
                 "search", "raise the limit");
   }
@@ -391,8 +400,20 @@ class bounded_search {
 /// The best plan of a problem with resources or excluded sets.
 inline placement solve_bounded(const problem& p, const std::vector<bool>& may_cycle, const limits& l) {
   check_resources(p);
+  constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max() >> 2U;
   bounded_search search(p, may_cycle, l);
-  return search.run(solve(p, costs_of(p), may_cycle, l));
+  if (auto plan = search.run(solve(p, costs_of(p), may_cycle, l))) return std::move(*plan);
+  // Plans without an excluded set exceed a bound, or there are none.
+  problem loose = p;
+  for (resource& r : loose.resources) r.bound = unbounded;
+  if (std::ranges::all_of(p.resources, [](const resource& r) { return r.bound >= unbounded; }))
+    throw error(error_kind::unsupported, "each plan contains an excluded set of candidates", "search",
+                "exclude fewer sets");
+  placement plan = solve_bounded(loose, may_cycle, l);
+  plan.optimal = false;
+  const std::uint32_t worst = exceeded_bounds(p, plan.amounts).worst;
+  plan.lacks = shortage{worst, plan.amounts[worst], true};
+  return plan;
 }
 
 }  // namespace collage::inline v0::search::detail
