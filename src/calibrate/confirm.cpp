@@ -19,6 +19,9 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
+/// With fewer samples, the deviation is mostly too small where errors are skewed.
+constexpr std::size_t enough_for_deviation = 20;
+
 void check_confidence(double confidence) {
   if (!(confidence > 0 && confidence < 1))
     throw error(error_kind::invalid_argument, "is not between 0 and 1", "confidence " + std::to_string(confidence),
@@ -153,10 +156,15 @@ double upper_bound_of_mean(std::span<const double> samples, double confidence) {
   const auto count = static_cast<double>(samples.size());
   const double mean = mean_of(samples);
   if (!std::isfinite(mean)) return infinity;
+  const double deviation = std::sqrt(variance_of(samples, mean) / count);
   const double quantile = confidence > 0.5 ? detail::student_quantile(confidence, count - 1) : 0;
-  const double by_student = mean + quantile * std::sqrt(variance_of(samples, mean) / count);
-  if (*std::ranges::min_element(samples) == 0) return by_student;  // zeros have no logarithm
-  return std::max(by_student, log_normal_bound(samples, confidence));
+  const double by_student = mean + quantile * deviation;
+  double skewed = mean + std::sqrt(confidence / (1 - confidence)) * deviation;  // by Cantelli's inequality
+  if (*std::ranges::min_element(samples) > 0) {                                 // zeros have no logarithm
+    const double by_logs = log_normal_bound(samples, confidence);
+    skewed = samples.size() < enough_for_deviation ? by_logs : std::min(by_logs, skewed);
+  }
+  return std::max(by_student, skewed);
 }
 
 double upper_bound_of_share(double hits, std::size_t trials, double confidence) {
@@ -184,7 +192,7 @@ confirmation confirm(const graph& network, const network_run& reference, const n
     c.upper = is_share ? upper_bound_of_share(c.value * static_cast<double>(c.samples), c.samples, options.confidence)
                        : upper_bound_of_mean(found.of[i], options.confidence);
     c.bound = is_share ? "Clopper and Pearson's bound"
-                       : "the larger of Student's t and the generalised bound of a log-normal mean";
+                       : "Student's t, or more where a log-normal mean and Cantelli's inequality both ask for more";
     if (is_squared) {
       c.value = std::sqrt(c.value);
       c.upper = std::sqrt(c.upper);

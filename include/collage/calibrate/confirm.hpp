@@ -60,8 +60,9 @@ struct confirmation {
 /// candidate was chosen. Outputs of other than floating-point types count for a callback only.
 ///
 /// `upper` is a one-sided bound of the mean over samples (docs/errors-of-values.md). For top_1 it is that of Clopper and Pearson, which
-/// takes each sample as one trial. Otherwise it is the larger of two: Student's t, and the generalised limit for the mean of a log-normal
-/// distribution. Errors of samples are positive and skewed, and for those Student's t alone is too small.
+/// takes each sample as one trial. Otherwise it is at least that of Student's t. It is the smaller of two others if that is larger. These
+/// are the generalised limit for the mean of a log-normal distribution and, for 20 samples and more, Cantelli's inequality. Errors of
+/// samples are positive and skewed, and for those Student's t alone is too small.
 ///
 /// Errors: no samples; no output to compare; a confidence outside (0, 1). NaN or infinity in an output of the reference, and a callback
 /// that returns NaN or a negative number, are errors, too.

@@ -36,25 +36,51 @@ TEST(calibrate_confirm, bounds_of_shares_are_clopper_and_pearsons) {
   EXPECT_EQ(c::upper_bound_of_share(0, 0, 0.95), 1);
 }
 
-/// How often the bound of the mean is at least the mean, over many draws of `count` samples.
-double coverage(std::size_t count, double spread) {
+/// How often the bound of the mean is at least the mean, over many draws of `count` samples, and the middle bound over the mean.
+struct bounds_seen {
+  double covered = 0, excess = 0;
+};
+template <class Draw>
+bounds_seen bounds_of(std::size_t count, double mean, Draw draw) {
   std::mt19937_64 random(count);
-  std::lognormal_distribution<double> draw(-8, spread);
-  const double mean = std::exp(-8 + spread * spread / 2);
-  int covered = 0;
-  constexpr int draws = 200;
-  for (int i = 0; i < draws; ++i) {
+  constexpr std::size_t draws = 200;
+  std::vector<double> bounds(draws);
+  for (double& b : bounds) {
     std::vector<double> samples(count);
     for (double& x : samples) x = draw(random);
-    covered += c::upper_bound_of_mean(samples, 0.95) >= mean ? 1 : 0;
+    b = c::upper_bound_of_mean(samples, 0.95) / mean;
   }
-  return static_cast<double>(covered) / draws;
+  std::ranges::sort(bounds);
+  const auto covered = static_cast<double>(std::ranges::count_if(bounds, [](double b) { return b >= 1; }));
+  return {covered / draws, bounds[draws / 2]};
 }
 
 TEST(calibrate_confirm, bounds_of_means_hold_as_often_as_they_say) {
   // Of 200 draws, two standard deviations are 3 %.
   for (const std::size_t count : {2U, 5U, 20U})
-    for (const double spread : {0.3, 1.0}) EXPECT_GE(coverage(count, spread), 0.92) << count << ' ' << spread;
+    for (const double spread : {0.3, 1.0}) {
+      const double mean = std::exp(-8 + spread * spread / 2);
+      const bounds_seen seen = bounds_of(count, mean, std::lognormal_distribution<double>(-8, spread));
+      EXPECT_GE(seen.covered, 0.92) << count << ' ' << spread;
+    }
+}
+
+TEST(calibrate_confirm, bounds_of_means_are_of_use_where_some_samples_hardly_err) {
+  // The squared error of a probability that is near 0 or 1 for most samples.
+  const auto saturated = [](std::mt19937_64& random) {
+    std::normal_distribution<double> logit(0, 4), change(0, 0.3);
+    const double z = logit(random), before = 1 / (1 + std::exp(-z)), after = 1 / (1 + std::exp(-z - change(random)));
+    return std::pow(after - before, 2) + 1e-20;
+  };
+  std::mt19937_64 random(1);
+  double mean = 0;
+  constexpr int many = 400'000;
+  for (int i = 0; i < many; ++i) mean += saturated(random) / many;
+  for (const std::size_t count : {32U, 120U}) {
+    const bounds_seen seen = bounds_of(count, mean, saturated);
+    EXPECT_GE(seen.covered, 0.9) << count;
+    EXPECT_LE(seen.excess, 9) << count;
+  }
 }
 
 TEST(calibrate_confirm, few_samples_say_little) {
