@@ -21,6 +21,8 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// With fewer samples, the deviation is mostly too small where errors are skewed.
 constexpr std::size_t enough_for_deviation = 20;
+/// Means of so many samples may be skewed as much as Cantelli's inequality allows.
+constexpr double skewed_like = 32;
 
 void check_confidence(double confidence) {
   if (!(confidence > 0 && confidence < 1))
@@ -159,8 +161,10 @@ double upper_bound_of_mean(std::span<const double> samples, double confidence) {
   const double deviation = std::sqrt(variance_of(samples, mean) / count);
   const double quantile = confidence > 0.5 ? detail::student_quantile(confidence, count - 1) : 0;
   const double by_student = mean + quantile * deviation;
-  double skewed = mean + std::sqrt(confidence / (1 - confidence)) * deviation;  // by Cantelli's inequality
-  if (*std::ranges::min_element(samples) > 0) {                                 // zeros have no logarithm
+  // Cantelli's inequality for few samples. The skew of a mean falls with the root of their number, and so does the excess of a quantile.
+  const double shrunk = std::min(1.0, std::sqrt(skewed_like / count));
+  double skewed = mean + shrunk * std::sqrt(confidence / (1 - confidence)) * deviation;
+  if (*std::ranges::min_element(samples) > 0) {  // zeros have no logarithm
     const double by_logs = log_normal_bound(samples, confidence);
     skewed = samples.size() < enough_for_deviation ? by_logs : std::min(by_logs, skewed);
   }
