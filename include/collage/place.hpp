@@ -129,7 +129,8 @@ struct measuring_options {
 
 /// How placements are compared end to end.
 struct comparing_options {
-  double seconds = 3;  ///< of runs against every baseline
+  /// How long placements run against every baseline. 0: no placement runs, and the plan is the one whose kernels take the least time alone.
+  double seconds = 3;
   /// false: stored end-to-end results of placements are used; true: the placements run again.
   bool recheck = false;
 };

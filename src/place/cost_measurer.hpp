@@ -110,6 +110,10 @@ class cost_measurer {
       }
     }
   }
+  /// Takes what the store knows of all kernels. For a placing that has no time to measure.
+  void recall_all() {
+    for (std::uint32_t s = 0; s < kernels_.candidates.structures.size(); ++s) recall(kernels_, s);
+  }
   /// Whether a candidate has a kernel that can be used. Measures it if that is not known yet.
   bool has_kernel(std::uint32_t candidate) {
     const std::uint32_t structure = kernels_.structure_of(candidate);

@@ -98,7 +98,8 @@ class placer {
       report_.measuring_s = (now_ms() - start) / 1e3;
       made = *begun;
       if (task_.options.improved) task_.options.improved(made);
-      if (may_be_endless(task_.network) || task_.until.is_over()) describe(made, last);
+      const bool may_compare = task_.options.comparing.seconds > 0 && !may_be_endless(task_.network);
+      if (!may_compare || task_.until.is_over()) describe(made, last);
       else compare(made, last, measurer, search);
       measurer.replace_distrusted();
       // A plan that was compared is worth more than estimates, even if more could have been tried.
@@ -177,6 +178,7 @@ class placer {
         if (is_wanted(s)) measurer.measure_once(s);
     }
     measurer.measure_all(is_wanted);
+    if (task_.until.is_over_for_kernels()) measurer.recall_all();
     const bool is_covered = task_.until.is_over_for_kernels() && modelled_kernels(known_).cover(report_);
     // Costs of a slow start were invalidated, also those of regions that came first.
     if (has_regions || !is_covered) regions_.try_largest(has_kernel);
