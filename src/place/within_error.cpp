@@ -8,6 +8,7 @@
 #include <collage/calibrate/rounding.hpp>
 #include <collage/error.hpp>
 #include <collage/measure/store.hpp>
+#include <collage/measure/time_source.hpp>
 #include <collage/place/kept_errors.hpp>
 #include <collage/place/within_error.hpp>
 #include <collage/run/buffers.hpp>
@@ -24,6 +25,7 @@
 #include "error_limit.hpp"
 #include "place_task.hpp"
 #include "placing_state.hpp"
+#include "scratch_store.hpp"
 #include "value_ranges.hpp"
 
 namespace collage::inline v0 {
@@ -39,8 +41,8 @@ place_options with_some_errors(const place_options& given) {
   return how;
 }
 
-/// By how much a correction exceeds what was found, so that the next plan is within the bound.
-constexpr double correction_margin = 1.05;
+/// By how much a correction exceeds what was found, so that the next plan is within the bound; more for each plan that was not.
+constexpr double correction_margin = 1.05, more_margin = 1.1;
 /// That none of the plans that are tested passes by chance.
 constexpr double overall_confidence = 0.95;
 /// So many samples are tried first. More, up to all, are only tried where these do not decide.
@@ -90,6 +92,8 @@ class placing_within_error {
     // With few samples, half of them are held back.
     used_ = given == wanted ? how.measuring.samples : given / 2;
     held_back_ = given - used_;
+    // Turns share costs.
+    if (options_.store.empty() && options_.costs == placing_costs::measured) scratch_.emplace().serve(options_);
   }
 
   std::shared_ptr<const rounding_errors> errors() {
@@ -118,21 +122,29 @@ class placing_within_error {
     errors.list.resize(values.size());
     placed_within_error made;
     try {
-      made = turn(1, values, errors, 1, exact);
+      made = quick_turn(1, values, errors, 1, exact);
+      if (is_confirmed(made) || !made.plan::error) return finished(full_turn(std::move(made), values, exact));
     } catch (const error& e) {  // its share of the time may be too short for any plan
       return unrounded(std::string("a plan that rounds values could not be made: ") + e.what());
     }
-    if (is_confirmed(made) || !made.plan::error) return finished(std::move(made));
     try {
       errors = measure(values, share_of_errors);
     } catch (const error& e) {
       return unrounded(std::string("the errors of single values could not be measured: ") + e.what());
     }
+    made.plan::error->predicted = predicted(made.chosen, values, errors);
+    return within(std::max(1.0, corrected(made)), values, errors, exact);
+  }
+
+ private:
+  /// Makes plans by these errors, multiplied by a correction that is corrected again, until one is confirmed.
+  placed_within_error within(double correction, const std::vector<rounded_value>& values, const value_errors& errors,
+                             const dynamic_engine& exact) {
+    placed_within_error made;
     std::optional<placed_within_error> best;
-    double correction = 1;
     for (std::size_t turns = 2; turns <= how_.most_turns && !is_over() && !(best && is_ended()); ++turns) {
       try {
-        made = turn(turns, values, errors, correction, exact);
+        made = quick_turn(turns, values, errors, correction, exact);
       } catch (const error& e) {
         if (best) break;
         return unrounded(std::string("a plan that rounds values could not be made: ") + e.what());
@@ -142,17 +154,17 @@ class placing_within_error {
         best = made;
         if (options_.improved) options_.improved(made);
       }
-      const double before = std::exchange(correction, corrected(made));
+      const double margin = is_confirmed(made) ? 1 : std::pow(more_margin, static_cast<double>(turns - 2));
+      const double before = std::exchange(correction, margin * corrected(made));
       // A plan that passed could round little more.
       if (is_confirmed(made) && correction > least_change * before) break;
     }
-    if (best) return finished(*std::move(best));
-    if (!made.plan::error) return finished(std::move(made));
+    if (best) return finished(full_turn(*std::move(best), values, exact));
+    if (!made.plan::error) return finished(full_turn(std::move(made), values, exact));
     return unrounded(
         "none of the plans was confirmed: on samples that were held back, their errors exceeded the bound");
   }
 
- private:
   int threads() const { return options_.threads > 0 ? options_.threads : available_threads(); }
   void tell(const std::string& what) const {
     if (how_.progress) how_.progress(what);
@@ -217,14 +229,37 @@ class placing_within_error {
     return found;
   }
 
+  /// A turn that may not be the last one: the costs of kernels decide. No placement runs, and regions are not searched.
+  placed_within_error quick_turn(std::size_t number, const std::vector<rounded_value>& values,
+                                 const value_errors& errors, double correction, const dynamic_engine& exact) {
+    place_options how = options_;
+    how.regions.seconds = 0;
+    how.comparing.seconds = 0;
+    how.improved = {};  // plans that were not confirmed are not shown
+    if (options_.budget_s > 0) how.budget_s = std::max(share_of_turn * left_s(), 1e-3);
+    return turn(number, values, errors, correction, exact, std::move(how));
+  }
+  /// The plan of a quick turn again, with all that placing can do in the time that is left. The quick one if it is not confirmed.
+  placed_within_error full_turn(placed_within_error quick, const std::vector<rounded_value>& values,
+                                const dynamic_engine& exact) {
+    if (is_over() || is_ended()) return quick;
+    place_options how = options_;
+    how.improved = {};
+    // The plan must be tested as well as the quick one.
+    if (options_.budget_s > 0) how.budget_s = std::max(left_s() - longest_test_s_, 1e-3);
+    try {
+      placed_within_error full = turn(quick.turns, values, quick.errors, quick.correction, exact, std::move(how));
+      if (is_confirmed(full) || !full.plan::error) return full;
+    } catch (const error&) {  // the quick plan stays
+    }
+    return quick;
+  }
+
   /// Places by these errors, and tests the plan. It has no error if it rounds nothing.
   placed_within_error turn(std::size_t number, const std::vector<rounded_value>& values, const value_errors& errors,
-                           double correction, const dynamic_engine& exact) const {
-    place_options how = options_;
+                           double correction, const dynamic_engine& exact, place_options how) {
     how.precision.errors = to_errors(values, errors, correction);
-    how.improved = {};  // plans that were not confirmed are not shown
     if (how.previous != nullptr && !has_these_scales(how.previous->chosen)) how.previous = nullptr;
-    if (options_.budget_s > 0) how.budget_s = std::max(share_of_turn * left_s(), 1e-3);
     placed_within_error made;
     static_cast<placed_plan&>(made) = place(network_, backends_, how);
     const std::optional<plan_error> expected = std::exchange(made.plan::error, std::nullopt);  // until it is tested
@@ -235,9 +270,19 @@ class placing_within_error {
     made.turns = number;
     if (!expected || rounded_in(network_, backends_, made.chosen).empty()) return made;
     tell("confirming the plan on samples that were held back");
+    const double start_s = detail::now_ms() / 1e3;
     const confirmation found = tested(made.chosen, exact);
+    longest_test_s_ = std::max(longest_test_s_, detail::now_ms() / 1e3 - start_s);
     made.plan::error = plan_error{expected->most, expected->predicted, found.value, found.upper, found.samples};
     return made;
+  }
+  /// The error that single values predict for a placement, as a relative root mean square.
+  double predicted(const placement& chosen, const std::vector<rounded_value>& values,
+                   const value_errors& errors) const {
+    const std::shared_ptr<const rounding_errors> single = to_errors(values, errors, 1);
+    double sum = 0;
+    for (const rounded_value& one : rounded_in(network_, backends_, chosen)) sum += single->of(one.value, one.element);
+    return std::sqrt(sum);
   }
   /// Whether a placement of before stores values by the scales of now. Errors are of these.
   bool has_these_scales(const placement& before) const {
@@ -253,7 +298,8 @@ class placing_within_error {
     const dynamic_engine engine(network_, chosen, backends_, threads());
     // The more plans are tested, and the more often, the likelier is one that passes by chance.
     const std::size_t looks = held_back_ > first_tried ? 2 : 1;
-    const double tests = static_cast<double>(std::max<std::size_t>(how_.most_turns, 1) * looks);
+    // The last plan is tested twice, the second time with all that placing can do.
+    const double tests = static_cast<double>((std::max<std::size_t>(how_.most_turns, 1) + 1) * looks);
     confirm_options how;
     how.confidence = 1 - (1 - overall_confidence) / tests;
     how.samples = std::min(held_back_, first_tried);
@@ -305,6 +351,8 @@ class placing_within_error {
   const within_error_options& how_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::size_t used_ = 0, held_back_ = 0;
+  double longest_test_s_ = 0;
+  std::optional<detail::scratch_store> scratch_;
   placement separate_;  // in which each value that may be rounded has memory
 };
 
