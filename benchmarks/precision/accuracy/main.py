@@ -38,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
     add("--precision", default="bf16", metavar="A,B", help=f"precisions of `collage tune`: {', '.join(PRECISIONS)} (bf16)")
     add("--error", default="1%", metavar="P%,P%", help=f"most errors of the outputs, a plan for each; {FASTEST.replace('%', '%%')} leaves plans free (1%%)")
     add("--count", type=int, default=400, metavar="N", help="units of data for each network, such as lines and files (400)")
-    add("--samples", type=int, default=40, metavar="N", help="samples for tuning, of other sources (40)")
+    add("--samples", type=int, default=160, metavar="N", help="samples for tuning, of other sources (40)")
     add("--seed", type=int, default=1, metavar="N", help="of all data and of the bootstrap (1)")
     add("--threads", type=int, default=1, metavar="N", help="of each engine (1)")
     add("--budget", type=float, default=60, metavar="S", help="at most, for one plan (60)")
