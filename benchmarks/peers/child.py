@@ -33,7 +33,7 @@ def made(task: Task, engine: Task, library: Library | None = None) -> Engine:
     if engine["kind"] == engines.ONNXRUNTIME:
         return engines.OnnxRuntime(task["model"], task["threads"], task["overrides"])
     if engine["kind"] == engines.OPENVINO:
-        return engines.OpenVino(task["model"], task["threads"], task["open"], task["outputs"])
+        return engines.OpenVino(task["model"], task["threads"], task["open"], task["outputs"], engine.get("precision", "f32"))
     from .collage_library import Library
 
     opened = library or Library(task["library"])

@@ -18,6 +18,19 @@ def processor_name(cpuinfo: str) -> str:
     return fields.get("model name", "unknown processor") + kind
 
 
+LOWER_PRECISION = ("avx512_bf16", "avx512_vnni", "avx_vnni", "amx_bf16", "amx_int8")
+
+
+def lower_precision() -> str:
+    """The instructions for bfloat16 and integers of 8 bits that the processor has, as the system calls them."""
+    try:
+        text = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    line = next((line for line in text.splitlines() if line.startswith("flags")), "")
+    return ", ".join(flag for flag in LOWER_PRECISION if flag in line.split())
+
+
 def describe() -> dict[str, str | int]:
     try:
         name = processor_name(pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace"))

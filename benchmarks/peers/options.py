@@ -23,11 +23,12 @@ AFTER = """exit status: 0 done; 1 an engine failed or outputs disagree (the tabl
 @dataclasses.dataclass(frozen=True)
 class BackendSet:
     """What the program may place a network on: a name for tables, and what its --backends and --algorithms get; none for the
-    program's own choice."""
+    program's own choice. `more` are further options of `collage tune`."""
 
     label: str
     backends: str | None
     algorithms: str | None = None
+    more: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

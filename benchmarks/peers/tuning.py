@@ -28,15 +28,18 @@ class Tuner:
 
     def available(self) -> list[str]:
         """The backends that can be placed on here."""
-        listed = self._told(["backends", "--json"], 60)
+        listed = self.told(["backends", "--json"], 60)
         return [one["name"] for one in listed if one["available"] and one["name"] != "reference"]
 
     def plan(self, name: str, model: str, key: Key, threads: int, backends: BackendSet,
              shapes: Mapping[str, Sequence[int]]) -> dict[str, Any]:
-        """Answers {file, seconds, interrupted}; a plan that is there under the same key is taken as it is."""
+        """Answers {file, seconds, interrupted}, and `curve` where a further option draws one; a plan that is there under the same
+        key is taken as it is."""
         stem = f"{name}.{threads}.{backends.label.replace(' ', '_').replace(',', '')}"
         key = {**self.key, **key, "threads": threads, "backends": backends.backends, "algorithms": backends.algorithms,
                "shapes": dict(shapes)}
+        if backends.more:
+            key["more"] = list(backends.more)
         kept = Kept(self.plans)
         file = self.plans / f"{stem}.plan.json"
         found = kept.find(stem, key)
@@ -50,15 +53,19 @@ class Tuner:
             words += ["--backends", backends.backends]
         if backends.algorithms:
             words += ["--algorithms", backends.algorithms]
+        words += backends.more
         for port, extents in shapes.items():
             words += ["--shape", f"{port}={'x'.join(map(str, extents))}"]
         start = time.monotonic()
-        told = self._told(words, self.seconds + GRACE_S)
+        stages = 3 if "--curve" in backends.more else 1  # the budget holds for the plan, the errors and the curve, each by itself
+        told = self.told(words, stages * self.seconds + GRACE_S)
         made = {"seconds": time.monotonic() - start, "interrupted": bool(told.get("interrupted"))}
+        if "curve" in told:
+            made["curve"] = told["curve"]
         kept.keep(stem, key, made)
         return {**made, "file": str(file)}
 
-    def _told(self, words: Sequence[str], limit_s: float) -> Any:
+    def told(self, words: Sequence[str], limit_s: float) -> Any:
         """Runs a command of the program, and reads its JSON."""
         try:
             done = subprocess.run([str(self.program), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True,

@@ -46,8 +46,7 @@ class pricing {
         view_(known_) {}
 
   precision_prices run() {
-    recall();
-    search_result_of_plan();
+    read_costs();
     precision_prices all;
     all.nmse = nmse_of(made_.chosen);
     std::set<rounded_value> by_kernels;
@@ -69,7 +68,56 @@ class pricing {
     return all;
   }
 
+  /// Ranks groups by what each one alone gives back, and then takes them together one after another.
+  std::vector<greedy_step> greedy() {
+    read_costs();
+    const std::optional<double> all = cost_ms_ ? nmse_of(made_.chosen) : std::nullopt;
+    if (!all) return {};
+    std::vector<std::pair<double, greedy_step>> ranked;
+    const auto who = known_.candidates.in(made_.chosen);
+    std::size_t at = 0;
+    for (std::size_t g = 0; g < made_.chosen.groups.size(); ++g) {
+      if (made_.chosen.groups[g].is_view()) continue;
+      const std::optional<std::uint32_t> candidate = who[at++];
+      if (!candidate || !known_.errors.rounds(*candidate)) continue;
+      std::vector<bool> exact(known_.task.network.nodes().size());
+      for (const std::uint32_t n : made_.chosen.groups[g].nodes) exact[n] = true;
+      const std::optional<detail::search_result> alone = search_with(exact, true);
+      const std::optional<double> left = alone ? nmse_of(*alone) : std::nullopt;
+      if (left) ranked.push_back({*all - *left, {.group = g}});
+    }
+    std::ranges::stable_sort(ranked, std::greater(), [](const auto& one) { return one.first; });
+    std::vector<greedy_step> steps;
+    std::vector<bool> exact(known_.task.network.nodes().size());
+    for (auto& [back, step] : ranked) {
+      for (const std::uint32_t n : made_.chosen.groups[step.group].nodes) exact[n] = true;
+      const std::optional<detail::search_result> found = search_with(exact, false);
+      const std::optional<double> left = found ? nmse_of(*found) : std::nullopt;
+      if (!left) break;
+      step.cost_ms = found->found.cost_ms;
+      step.nmse = *left;
+      steps.push_back(step);
+    }
+    return steps;
+  }
+
  private:
+  void read_costs() {
+    recall();
+    search_result_of_plan();
+  }
+
+  /// The fastest placement in which the nodes marked in `exact` round nothing. The others keep the kernels of the plan, or may have any.
+  std::optional<detail::search_result> search_with(const std::vector<bool>& exact, bool keeps_others) const {
+    return search_among([&](std::size_t k) {
+      const search::node_set& its = all_.problem.candidates[k].nodes;
+      const auto is_exact = [&](std::uint32_t n) { return bool{exact[n]}; };
+      if (!std::ranges::any_of(its, is_exact)) return !keeps_others || is_of_plan_[k];
+      if (keeps_others && !std::ranges::all_of(its, is_exact)) return false;
+      return !all_.who[k].is_candidate() || !known_.errors.rounds(all_.who[k].number);
+    });
+  }
+
   /// Whatever the bound, prices are of a plan that was made. Without errors, groups have prices in time alone.
   static place_options without_measuring(const place_options& options, const plan& made) {
     place_options how = options;
@@ -178,7 +226,7 @@ class pricing {
         next.element = *its;
     }
     const std::optional<double> before = nmse_of(made_.chosen);
-    const std::optional<double> after = nmse_of(detail::placement_writer(known_).write("plan", *found));
+    const std::optional<double> after = nmse_of(*found);
     if (before && after) next.less = *before - *after;
     return next;
   }
@@ -200,6 +248,9 @@ class pricing {
   std::optional<double> nmse_of(const placement& p) const {
     return sum_of(rounded_in(known_.task.network, known_.task.backends, p));
   }
+  std::optional<double> nmse_of(const detail::search_result& found) const {
+    return nmse_of(detail::placement_writer(known_).write("plan", found));
+  }
 
   place_options how_;
   const plan& made_;
@@ -219,6 +270,14 @@ precision_prices prices_of_precision(const graph& network, backend_table backend
   check_contents(network);
   if (options.precision.elements == precisions::f32) return {};
   return pricing(network, backends, made, options).run();
+}
+
+std::vector<greedy_step> greedy_steps(const graph& network, backend_table backends, const plan& made,
+                                      const place_options& options) {
+  detail::check_stack();
+  check_contents(network);
+  if (options.precision.elements == precisions::f32) return {};
+  return pricing(network, backends, made, options).greedy();
 }
 
 }  // namespace collage::inline v0

@@ -79,13 +79,19 @@ class Curve(Case):
             self.assertEqual(group["next"]["element"], "fp32")
             rates.append(group["next"]["less_nmse"] / group["next"]["more_ms"] if group["next"]["more_ms"] > 0 else float("inf"))
         self.assertEqual(rates, sorted(rates, reverse=True))
+        steps = explained["greedy_steps"]
+        self.assertEqual({step["group"] for step in steps}, {group["group"] for group in prices["groups"]})
+        self.assertEqual(steps[-1]["nmse"], 0)
+        self.assertLess(abs(steps[-1]["cost_ms"] / self.curve["exact"]["cost_ms"] - 1), 0.01)
         done = self.succeeds("explain", self.network, "--plan", self.plan, *self.words)
         self.fits_page(done.stdout)
         page = " ".join(done.stdout.split())
         self.assertIn("What lower precision saves, and the next precision up", page)
         self.assertIn("add up to", page)
         # Without a store nothing is known but the plan.
-        unknown = self.json_of("explain", self.network, "--plan", self.plan, *self.words[:-1], "none")["precision_prices"]
+        without = self.json_of("explain", self.network, "--plan", self.plan, *self.words[:-1], "none")
+        self.assertEqual(without["greedy_steps"], [])
+        unknown = without["precision_prices"]
         self.assertIsNone(unknown["nmse"])
         self.assertTrue(all(g["next"] is None and g["exact_ms"] is None for g in unknown["groups"]))
 

@@ -157,7 +157,10 @@ int explain(const options& asked) {
   if (given.json) {
     c::json all = to_json(p, missing);
     add_arena(all, engine);
-    if (prices) all["precision_prices"] = prices_to_json(p, *prices);
+    if (prices) {
+      all["precision_prices"] = prices_to_json(p, *prices);
+      all["greedy_steps"] = prices->nmse ? greedy_to_json(given, p) : c::json::array();
+    }
     print(c::to_text(all));
     return 0;
   }

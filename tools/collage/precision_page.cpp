@@ -84,6 +84,19 @@ std::string sums_text(const placed& p, const c::precision_prices& prices) {
   return text + ".";
 }
 
+/// The options of a plan, with the errors of values that the store has.
+c::place_options priced_options(const options& given, const placed& p) {
+  c::place_options how = options_of(p.made, p.fresh ? p.store : place_options_of(given).store);
+  try {
+    if (!how.store.empty())
+      how.precision.errors = c::kept_errors_of(c::cost_store(how.store, c::store_mode::read_only), p.network);
+  } catch (const c::error& e) {
+    if (!given.quiet) complain(std::string("note: errors of values are not known: ") + e.what());
+    how.store.clear();
+  }
+  return how;
+}
+
 }  // namespace
 
 std::string element_text(c::dtype element) {
@@ -95,15 +108,17 @@ std::string element_text(c::dtype element) {
 
 std::optional<c::precision_prices> prices_of(const options& given, const placed& p) {
   if (!p.made.error) return {};
-  c::place_options how = options_of(p.made, p.fresh ? p.store : place_options_of(given).store);
-  try {
-    if (!how.store.empty())
-      how.precision.errors = c::kept_errors_of(c::cost_store(how.store, c::store_mode::read_only), p.network);
-  } catch (const c::error& e) {
-    if (!given.quiet) complain(std::string("note: errors of values are not known: ") + e.what());
-    how.store.clear();
-  }
-  return c::prices_of_precision(p.network, backends(), p.made, how);
+  return c::prices_of_precision(p.network, backends(), p.made, priced_options(given, p));
+}
+
+c::json greedy_to_json(const options& given, const placed& p) {
+  c::json list = c::json::array();
+  for (const c::greedy_step& s : c::greedy_steps(p.network, backends(), p.made, priced_options(given, p)))
+    list.push_back({{"group", s.group},
+                    {"label", label_of(p.network, p.made.chosen.groups[s.group].nodes)},
+                    {"cost_ms", c::rounded(s.cost_ms)},
+                    {"nmse", s.nmse}});
+  return list;
 }
 
 std::string precision_page(const placed& p, const c::precision_prices& prices) {

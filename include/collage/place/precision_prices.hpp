@@ -50,4 +50,19 @@ struct precision_prices {
 precision_prices prices_of_precision(const graph& network, backend_table backends, const plan& made,
                                      const place_options& options);
 
+/// A step of the greedy way to a smaller error: one more group computes in float32.
+struct greedy_step {
+  std::size_t group = 0;  ///< in placement::groups
+  double cost_ms = 0;  ///< of the fastest placement in which its nodes, and those of all steps before it, round nothing
+  double nmse = 0;     ///< the squared error that the values rounded there add up to
+};
+
+/// The groups of `made.chosen` that round values, one after another in float32: first the group that alone gives back most error. Time
+/// plays no part in the order. Tools for quantisation proceed so until an error is small enough, as NNCF does in
+/// `quantize_with_accuracy_control`. A search with a bound is never slower, so this shows what it gains. Nothing is measured. The
+/// options are those of `prices_of_precision`. Empty where the store lacks costs of the plan, or errors of values that it rounds.
+/// Errors: those of `place` and of its store.
+std::vector<greedy_step> greedy_steps(const graph& network, backend_table backends, const plan& made,
+                                      const place_options& options);
+
 }  // namespace collage::inline v0

@@ -293,6 +293,53 @@ TEST(place_precision_prices, say_what_is_not_known) {
       c::prices_of_precision(network, c::table_of<set>, made, collage_test::clock_options(now_ms)).groups.empty());
 }
 
+TEST(place_greedy_steps, begin_where_float32_gives_back_most_error) {
+  const collage_test::temporary_folder folder;
+  const c::graph network = chain();
+  const auto errors = various_errors(network);
+  c::place_options how = options(errors, 1);
+  how.store = folder.path("costs.db");
+  const c::plan made = c::place<set>(network, how);
+  (void)c::curve_of_errors(network, c::table_of<set>, how);
+  const std::vector<c::greedy_step> steps = c::greedy_steps(network, c::table_of<set>, made, how);
+  ASSERT_EQ(steps.size(), layers);
+  constexpr std::uint32_t everything = (1U << layers) - 1;
+  double before = std::numeric_limits<double>::infinity();
+  std::uint32_t left = everything;  // layers that may be in bfloat16
+  for (const c::greedy_step& step : steps) {
+    const std::uint32_t layer = 1U << made.chosen.groups[step.group].nodes[0];
+    const double back = -outcome_of(network, *errors, everything & ~layer).nmse;
+    EXPECT_LE(back, before);
+    before = back;
+    left &= ~layer;
+    // The fastest of all placements in which only these layers may round. Some conversions have no cost in the store.
+    double most = std::numeric_limits<double>::infinity(), least = most;
+    bool has_this_error = false;
+    for (std::uint32_t which = left;; which = (which - 1) & left) {
+      const outcome one = outcome_of(network, *errors, which);
+      double kernels = 0;
+      for (std::uint32_t n = 0; n < layers; ++n)
+        kernels += product_ms(widths[n], widths[n + 1]) * ((which >> n & 1U) != 0 ? gain : 1);
+      most = std::min(most, one.ms);
+      least = std::min(least, kernels);
+      has_this_error = has_this_error || std::abs(one.nmse - step.nmse) < 1e-12;
+      if (which == 0) break;
+    }
+    EXPECT_LE(step.cost_ms, most + 1e-9);
+    EXPECT_GE(step.cost_ms, least - 1e-9);
+    EXPECT_TRUE(has_this_error) << step.nmse;
+  }
+  EXPECT_EQ(steps.back().nmse, 0);
+  EXPECT_NEAR(steps.back().cost_ms, outcome_of(network, *errors, 0).ms, 1e-9);
+}
+
+TEST(place_greedy_steps, need_costs_and_errors) {
+  const c::graph network = chain();
+  const c::plan made = c::place<set>(network, options(various_errors(network), 1));
+  EXPECT_TRUE(c::greedy_steps(network, c::table_of<set>, made, options(various_errors(network), 1)).empty());
+  EXPECT_TRUE(c::greedy_steps(network, c::table_of<set>, made, collage_test::clock_options(now_ms)).empty());
+}
+
 TEST(place_kept_errors, are_found_for_a_network) {
   const collage_test::temporary_folder folder;
   const c::graph network = chain();

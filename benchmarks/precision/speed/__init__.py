@@ -1,0 +1,1 @@
+"""Compares plans in lower precision with ONNX Runtime and OpenVINO."""
