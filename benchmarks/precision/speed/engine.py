@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import json
+import math
 import os
 import pathlib
 import signal
@@ -21,7 +22,7 @@ from typing import Any
 
 import numpy as np
 from peers import arrays, child, race
-from peers.errors import sentence_of
+from peers.errors import Failure, sentence_of
 from shapes.peer import DIED_WITH_PARENT
 
 from . import errors, prepare
@@ -79,7 +80,10 @@ class Held:
         for which, outputs in self.run_all():
             for i, array in enumerate(outputs):
                 found.setdefault(str(i), []).append(errors.nmse(array, np.load(f"{rest}/{which}.{i}.npy")))
-        return {"error": errors.relative_rms(found)}
+        error = errors.relative_rms(found)
+        if not math.isfinite(error):
+            raise Failure("its outputs are not of the reference's shape, or not finite where those are")
+        return {"error": error}
 
 
 def main() -> int:

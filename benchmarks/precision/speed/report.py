@@ -41,7 +41,7 @@ def engine_table(row: Row) -> str:
 
 
 def rounding_of(plan: Mapping[str, Any]) -> str:
-    return f"{plan['lower']} of {plan['groups']}" if "groups" in plan else report.NOTHING
+    return report.NOTHING if plan.get("lower") is None else f"{plan['lower']} of {plan['groups']}"
 
 
 def bar_table(row: Row) -> str:

@@ -7,7 +7,6 @@ import json
 import os
 import pathlib
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -43,12 +42,13 @@ def pinned(threads: int) -> Iterator[None]:
 
 
 def plan_facts(file: pathlib.Path) -> dict[str, Any]:
-    """What tables say of a plan: its errors, and how many of its groups have a form of a smaller element type."""
+    """What tables say of a plan: its errors, and how many of its groups have a form of a smaller element type. It is None for plans that
+    round nothing, as those of quantised files, whose values are integers in the file."""
     plan = json.loads(file.read_text(encoding="utf-8"))
     groups = [group for group in plan["chosen"]["groups"] if group["step"] != "view"]
     lower = [group for group in groups if ":" in (group.get("layout") or "")]
     error = plan.get("error") or {}
-    return {"groups": len(groups), "lower": len(lower), "predicted": error.get("predicted"), "upper": error.get("upper")}
+    return {"groups": len(groups), "lower": len(lower) if error else None, "predicted": error.get("predicted"), "upper": error.get("upper")}
 
 
 @dataclasses.dataclass
@@ -226,7 +226,13 @@ class Study:
 
     def race(self, engines: Sequence[Mapping[str, Any]], ready: Prepared, threads: int, failures: dict[str, str],
              where: str) -> dict[str, Any]:
-        """All engines in turns, pinned to the same processors. None where one of them fails: it ran before, to measure its error."""
+        """All engines in turns, pinned to the same processors; nothing where one of them fails, which ran before, to measure its error. What
+        was measured on an undisturbed machine is not measured again."""
+        key = {**self.key, "library": results.digest(self.library), "rounds": self.given.rounds, "seconds": self.given.seconds,
+               "engines": [[one["name"], ready.digests[one["file"]], one["plan"] and one["plan"]["digest"]] for one in engines]}
+        name = f"turns.{pathlib.Path(ready.files['']).stem}.{threads}"
+        if (found := self.kept.find(name, key)) is not None:
+            return found
         running: dict[str, Process] = {}
         try:
             with pinned(threads):
@@ -235,7 +241,10 @@ class Study:
                     fields = {field.name: one[field.name] for field in dataclasses.fields(Engine)}
                     running[one["name"]] = self.process(Engine(**fields), ready, threads, one["plan"])
                 self.say(f"{where}: running in turns")
-                return rounds_of(running, self.given.rounds, self.given.seconds, threads)
+                found = rounds_of(running, self.given.rounds, self.given.seconds, threads)
+                if found["calm"]:
+                    self.kept.keep(name, key, found)
+                return found
         except Failure as problem:
             failures["turns"] = str(problem)
             return {}
