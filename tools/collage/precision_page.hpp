@@ -23,7 +23,7 @@ std::optional<collage::precision_prices> prices_of(const options& given, const p
 std::string precision_page(const placed& p, const collage::precision_prices& prices);
 /// The same as an object. Errors are squared; what is not known is null.
 collage::json prices_to_json(const placed& p, const collage::precision_prices& prices);
-/// The greedy way from a plan that rounds values to float32, as a list: label of the group, time in ms, and squared error after each step.
+/// The greedy way from a plan that rounds values to float32, as a list. Each step has a group, and time and squared error after it.
 collage::json greedy_to_json(const options& given, const placed& p);
 
 }  // namespace program
