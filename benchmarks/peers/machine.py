@@ -21,22 +21,21 @@ def processor_name(cpuinfo: str) -> str:
 LOWER_PRECISION = ("avx512_bf16", "avx512_vnni", "avx_vnni", "amx_bf16", "amx_int8")
 
 
-def lower_precision() -> str:
-    """The instructions for bfloat16 and integers of 8 bits that the processor has, as the system calls them."""
+def lower_precision(cpuinfo: str) -> list[str]:
+    """The instructions for bfloat16 and integers of 8 bits that the processor has, by the text of /proc/cpuinfo."""
+    flags = next((line.partition(":")[2].split() for line in cpuinfo.splitlines() if line.startswith("flags")), [])
+    return [flag for flag in LOWER_PRECISION if flag in flags]
+
+
+def cpuinfo() -> str:
     try:
-        text = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+        return pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-    line = next((line for line in text.splitlines() if line.startswith("flags")), "")
-    return ", ".join(flag for flag in LOWER_PRECISION if flag in line.split())
 
 
 def describe() -> dict[str, str | int]:
-    try:
-        name = processor_name(pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace"))
-    except OSError:
-        name = "unknown processor"
-    return {"processor": name, "processors": len(os.sched_getaffinity(0))}
+    return {"processor": processor_name(cpuinfo()), "processors": len(os.sched_getaffinity(0))}
 
 
 def today() -> str:

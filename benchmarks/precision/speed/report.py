@@ -83,7 +83,7 @@ def section(row: Row) -> str:
 
 def markdown(rows: Sequence[Row], about: Mapping[str, Any]) -> str:
     versions = ", ".join(f"{report.TITLES.get(name, name)} {version}" for name, version in about["versions"].items())
-    foot = (f"{about['processor']}, {about['processors']} processors, lower precision by {about['instructions'] or 'no instruction of its own'}; "
+    foot = (f"{about['processor']}, {about['processors']} processors, lower precision by {', '.join(about['instructions']) or 'no instructions of its own'}; "
             f"{about['date']}; {versions}. Plans: {about['backends']}, {about['tune_seconds']:g} s each. Quantised files: {about['samples']} samples, "
             f"{about['calibration']}.")
     return "\n\n".join(["# Speed in lower precision", *map(section, rows), foot]) + "\n"

@@ -83,7 +83,7 @@ class Study:
         self.kept = results.Kept(self.out / "results")
 
     def about(self) -> dict[str, Any]:
-        return {**self.machine, "instructions": machine.lower_precision(), "versions": self.versions, "date": machine.today(),
+        return {**self.machine, "instructions": machine.lower_precision(machine.cpuinfo()), "versions": self.versions, "date": machine.today(),
                 "backends": self.backends.label, "tune_seconds": self.given.tune_seconds, "samples": self.given.samples,
                 "calibration": self.given.calibration, "seconds": self.given.seconds}
 
@@ -260,4 +260,8 @@ class Study:
         told = self.tuner.told(["explain", ready.files[""], "--plan", made["file"], "--store", str(self.tuner.store), "--json", "--quiet"],
                                EXPLAIN_S)
         prices = told.get("precision_prices") or {}
-        return greedy.against_exact(made["curve"], told.get("greedy_steps", []), prices.get("nmse"))
+        found = greedy.against_exact(made["curve"], told.get("greedy_steps", []), prices.get("nmse"))
+        if not found:
+            raise Failure("nothing to compare, since no plan in integers was faster than float32, or not all errors of its values were measured; "
+                          "more --tune-seconds may help")
+        return found

@@ -9,6 +9,7 @@ import tempfile
 import unittest
 from typing import Any
 
+from peers import machine
 from precision.speed import main
 from precision.speed.study import pinned, plan_facts
 
@@ -140,6 +141,10 @@ class Command(unittest.TestCase):
 
 
 class Parts(unittest.TestCase):
+    def test_instructions_for_lower_precision(self) -> None:
+        self.assertEqual(machine.lower_precision("model name\t: P\nflags\t\t: fpu avx512f avx512_vnni\nflags\t\t: amx_int8\n"), ["avx512_vnni"])
+        self.assertEqual(machine.lower_precision(""), [])
+
     def test_processors_are_given_back(self) -> None:
         before = os.sched_getaffinity(0)
         with pinned(1):
