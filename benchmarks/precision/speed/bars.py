@@ -40,7 +40,7 @@ def compared(row: Row, what: str, bar: float | None, ours: Engine | None, other:
 def bars(row: Row) -> list[dict[str, Any]]:
     """All bars of a network and number of threads. Our plans count by their error on samples that nothing was tuned or calibrated on."""
     network, engines, errors = NETWORKS[row["network"]], list(engines_of(row).values()), measured(row)
-    rivals_files = {file.name for file in network.files if file.is_rival}
+    rivals_files = [file.name for file in network.files if file.is_rival]
 
     def those(kind: str, holds: Callable[[Engine], bool]) -> list[Engine]:
         return [one for one in engines if one.is_ours == (kind == "ours") and holds(one)]
@@ -51,12 +51,18 @@ def bars(row: Row) -> list[dict[str, Any]]:
 
     ours_float = fastest(row, those("ours", lambda e: not e.file and e.precision == FLOAT))
     ours_bf16 = fastest(row, those("ours", lambda e: not e.file and e.precision == BF16))
-    rival = fastest(row, those("peers", lambda e: e.file in rivals_files))
     lines = [compared(row, "int8 or any over float32", network.over_float32, ours_within(network.error, False), ours_float, network.error)]
     if network.error > STRICT:
         lines.append(compared(row, "any precision at 1 %, over float32", None, ours_within(STRICT), ours_float, STRICT))
-    most = errors.get(rival.name) if rival else None
-    lines.append(compared(row, "over the better peer in integers", network.over_rival, ours_within(most) if most else None, rival, most))
+
+    def over_better_peer(what: str, bar: float | None, files: Sequence[str]) -> None:
+        rival = fastest(row, those("peers", lambda e: e.file in files))
+        most = errors.get(rival.name) if rival else None
+        lines.append(compared(row, what, bar, ours_within(most) if most else None, rival, most))
+
+    over_better_peer("over the better peer in integers", network.over_rival, rivals_files)
+    for name in rivals_files if len(rivals_files) > 1 else []:
+        over_better_peer(f"over the better peer on {name}", None, [name])
     lines.append(compared(row, "bf16 over float32", network.bf16_over_float32, ours_bf16, ours_float, STRICT))
     peers_bf16 = fastest(row, those("peers", lambda e: not e.file and e.precision == BF16))
     lines.append(compared(row, "bf16 over OpenVINO's", None, ours_bf16, peers_bf16, None))

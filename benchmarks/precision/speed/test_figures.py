@@ -56,9 +56,9 @@ class Engines(unittest.TestCase):
             self.assertTrue(network.file.is_file(), network.file)
 
 
-def row_of(errors: dict[str, float], times: dict[str, float]) -> dict[str, Any]:
-    """MobileNet-V2 with these errors of engines on held-out samples, and times that are the same in all rounds."""
-    network = NETWORKS["mobilenet-v2"]
+def row_of(errors: dict[str, float], times: dict[str, float], name: str = "mobilenet-v2") -> dict[str, Any]:
+    """A network with these errors of engines on held-out samples, and times that are the same in all rounds."""
+    network = NETWORKS[name]
     engines = [*peers_of(network), *ours_of(network, 0.022, ["bf16", "int8", "any", "files"])]
     return {"network": network.name, "threads": 1, "rounds_ms": {name: [ms] * 7 for name, ms in times.items()}, "engines": [
         {"name": one.name, "kind": one.kind, "precision": one.precision, "file": one.file, "error": one.error,
@@ -91,6 +91,16 @@ class Bars(unittest.TestCase):
         self.assertEqual((line["ours"], line["other"], line["most_error"]), ("collage any 2.2 %", "OpenVINO u8s8", 0.021))
         self.assertAlmostEqual(line["ratio"], 1.25)
         self.assertTrue(line["holds"])
+
+    def test_peers_on_each_of_several_files(self) -> None:
+        network = NETWORKS["bert-base-128"]
+        times = {"ONNX Runtime u8s8": 9.0, "OpenVINO u8s8 products": 6.0, "collage float32": 20.0, "collage int8 7 %": 5.0, "collage any 1 %": 8.0}
+        row = {**row_of({"ONNX Runtime u8s8": 0.068, "OpenVINO u8s8 products": 0.04, "collage int8 7 %": 0.05, "collage any 1 %": 0.01}, times,
+                        network.name)}
+        lines = {line["what"]: line for line in bars(row)}
+        self.assertEqual(lines["over the better peer in integers"]["ratio"], 0.75)
+        self.assertEqual(lines["over the better peer on u8s8 products"]["bar"], None)
+        self.assertEqual((lines["over the better peer on u8s8"]["ours"], lines["over the better peer on u8s8"]["ratio"]), ("collage int8 7 %", 1.8))
 
     def test_a_bar_does_not_hold_where_no_plan_is_good_enough(self) -> None:
         line = self.lines({"OpenVINO u8s8": 0.0001})["over the better peer in integers"]
