@@ -36,9 +36,10 @@ RUNGS = [
     ("engine", r"run/.*", ENGINE),
     ("calibrate", r"calibrate/.*", ENGINE),
     ("measuring", r"measure/.*", ENGINE),
+    ("tune", r"tune/.*", (WORDS,)),  # as the search: it knows no operator and no library
     ("search", r"search/.*", (WORDS,)),  # pure: it knows no operator and no library
     ("fusion", r"fuse/.*", (*CORE, "graph", "search")),
-    ("place", r"place\.hpp|place/.*", (*ENGINE, "calibrate", "measuring", "search", "fusion", "graph for Boost")),
+    ("place", r"place\.hpp|place/.*", (*ENGINE, "calibrate", "measuring", "tune", "search", "fusion", "graph for Boost")),
     ("implementations", r"backends/impl/.*", (*ENGINE, "fusion", "search", "backends")),
     ("adapters' door", r"adapter\.hpp", (*ENGINE, "backends")),
     ("every backend", r"every_backend\.hpp", (*ENGINE, "fusion", "search", "backends")),
@@ -58,6 +59,7 @@ THIRD_PARTIES = {
     "BLAS": (r"/cblas|/openblas", ()),
     "CUDA": (r"/cuda_runtime|include/cuda\.h", ()),
     "protobuf": (r"/google/protobuf/", ("in and out",)),
+    "XGBoost": (r"/xgboost/", ()),
     "SQLite": (r"/sqlite3", ("measuring", "place")),
 }
 
