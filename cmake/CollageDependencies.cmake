@@ -1,6 +1,6 @@
 # Looks for the third parties. A missing optional one is a smaller build and one sentence, unless it was asked for.
 #
-# Sets COLLAGE_HAS_<PART> for EIGEN, OPENBLAS, ONEDNN, OPENVINO, CUDA, STACKED, JIT, PLACE, IO and ONNX.
+# Sets COLLAGE_HAS_<PART> for EIGEN, OPENBLAS, ONEDNN, OPENVINO, CUDA, STACKED, JIT, PLACE, IO, ONNX and XGBOOST.
 
 # OpenMP is not optional: all host code shares one team of threads.
 find_package(OpenMP QUIET COMPONENTS CXX)
@@ -113,6 +113,14 @@ if(COLLAGE_WITH_ONNX)
   set(found ${OnnxProto_FOUND})
 endif()
 collage_part(ONNX "${found}" "ONNX's messages for protobuf were not found (Debian and Ubuntu: libonnx-dev and libprotobuf-dev).")
+
+# As with CUDA, XGBoost's header is seen, and the library is opened while the program runs.
+set(found OFF)
+if(COLLAGE_WITH_XGBOOST)
+  find_package(Xgboost 1.7 QUIET)
+  set(found ${Xgboost_FOUND})
+endif()
+collage_part(XGBOOST "${found}" "XGBoost 1.7 was not found, so that configurations are ranked by closed forms alone (Debian and Ubuntu: libxgboost-dev).")
 unset(found)
 
 # The program, the tests and the examples need both.

@@ -14,7 +14,7 @@ option(COLLAGE_PACKAGES "Install as Debian packages do: oneDNN in a folder of ou
 option(COLLAGE_WERROR "Treat warnings in the project's own code as errors" OFF)
 
 # AUTO: used if found, otherwise one sentence and a smaller build. ON: an error if missing. OFF: not looked for.
-foreach(part IN ITEMS EIGEN OPENBLAS ONEDNN OPENVINO CUDA STACKED JIT PLACE IO ONNX)
+foreach(part IN ITEMS EIGEN OPENBLAS ONEDNN OPENVINO CUDA STACKED JIT PLACE IO ONNX XGBOOST)
   set(COLLAGE_WITH_${part} AUTO CACHE STRING "Build the component ${part}: AUTO (if its libraries are there), ON or OFF")
   set_property(CACHE COLLAGE_WITH_${part} PROPERTY STRINGS AUTO ON OFF)
 endforeach()
