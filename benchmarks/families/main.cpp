@@ -1,0 +1,145 @@
+// Replays tuners on a table of complete search spaces, and says which claims of FamilySeer hold there.
+//
+// usage: families [TABLE] [--seeds N] [--measurements N] [--curves FILE] [--check]
+//
+// Prints Markdown that is the same to the byte each time. Where its own time went is printed on the error output. --check only checks
+// the table. --curves writes the regret after each measurement.
+// needs: tune
+#include "claims.hpp"
+
+#include <collage/io/file.hpp>
+
+#include <charconv>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using namespace families;
+
+struct options {
+  std::string table = FAMILIES_TABLE, curves;
+  std::size_t seeds = 30, measurements = 128;  ///< of each task
+  bool only_checks = false;
+};
+
+options read(int argc, char** argv) {
+  options o;
+  const auto fail = [](const std::string& why) {
+    throw collage::error(collage::error_kind::invalid_argument, why, "families",
+                         "usage: families [TABLE] [--seeds N] [--measurements N] [--curves FILE] [--check]");
+  };
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    const auto next = [&]() -> std::string_view {
+      if (i + 1 == argc) fail("'" + std::string(word) + "' needs a value");
+      return argv[++i];
+    };
+    const auto number = [&](std::size_t& value) {
+      const std::string_view digits = next();
+      const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+      if (fault != std::errc() || end != digits.data() + digits.size() || value < 1 || value > 10000)
+        fail("'" + std::string(digits) + "' is no number from 1 to 10000");
+    };
+    if (word == "--seeds") number(o.seeds);
+    else if (word == "--measurements") number(o.measurements);
+    else if (word == "--curves") o.curves = next();
+    else if (word == "--check") o.only_checks = true;
+    else if (word.starts_with("-")) fail("there is no option '" + std::string(word) + "'");
+    else o.table = word;
+  }
+  return o;
+}
+
+void print_table(const table& data) {
+  std::printf(
+      "| task | channels | outputs | size | points | best ms | within 2 %% | median / best | worst / best |\n"
+      "|---|---|---|---|---|---|---|---|---|\n");
+  for (const timed_task& task : data.tasks) {
+    const auto near = std::ranges::count_if(task.ms, [&](double ms) { return ms <= 1.02 * task.best; });
+    std::printf("| %s | %d | %d | %d | %zu | %.3f | %.2f %% | %.2f | %.1f |\n", task.name.c_str(),
+                static_cast<int>(task.what.channels), static_cast<int>(task.what.outputs),
+                static_cast<int>(task.what.height), task.points.size(), task.best,
+                100 * static_cast<double>(near) / static_cast<double>(task.points.size()), median(task.ms) / task.best,
+                *std::ranges::max_element(task.ms) / task.best);
+  }
+}
+
+/// That all keys of the paper give one family here.
+void check_keys(const table& data) {
+  const tune::member_operator conv = {"conv", "", true}, relu = {"relu", "", false};
+  const std::vector<tune::subgraph> groups(data.tasks.size(), {tune::winograd_space::name, {conv, relu}});
+  for (const auto& key : {tune::by_core_operator, tune::by_operator_sequence, tune::by_operator_count})
+    if (tune::families_of(groups, key) != std::vector<std::size_t>(groups.size(), 0))
+      throw collage::error(collage::error_kind::failure, "a key of the paper gives several families", "families");
+}
+
+std::vector<outcome> outcomes_of(const table& data, const std::vector<arm>& arms, const limits& within,
+                                 std::size_t seeds) {
+  std::vector<outcome> all;
+  for (const arm& how : arms) {
+    all.push_back(outcome_of(data, how, within, seeds));
+    std::fprintf(stderr, "%-45s training %6.1f s, ordering %6.1f s; measuring each point once would take %6.1f s\n",
+                 how.name.c_str(), all.back().training_s, all.back().ordering_s, all.back().measuring_s);
+  }
+  return all;
+}
+
+void write_curves(const std::string& file, const std::vector<outcome>& all) {
+  std::string text = "arm,measurements,regret\n";
+  for (const outcome& one : all)
+    for (std::size_t n = 0; n < one.regret.size(); ++n) {
+      char line[128];
+      std::snprintf(line, sizeof line, "\"%s\",%zu,%.6f\n", one.name.c_str(), n + 1, one.regret[n]);
+      text += line;
+    }
+  collage::write_file(file, text);
+}
+
+int run(const options& o) {
+  const table data = read_table(collage::read_file(o.table));
+  print_table(data);
+  if (o.only_checks) return 0;
+  if (const std::string why = tune::cost_model::refusal(); !why.empty())
+    throw collage::error(collage::error_kind::environment, why, "families");
+  check_keys(data);
+  const accuracy_study study = study_of(data, std::min<std::size_t>(o.seeds, 10));
+  constexpr double least = 0.85;  // of pairs, for one learned family
+  const std::vector<std::size_t> learned = tune::learned_families(study.single, least);
+  print_study(study, data, learned);
+
+  const limits within{.measurements = o.measurements * data.tasks.size()};
+  const std::vector<outcome> tasks = outcomes_of(data, arms_of_tasks(learned), within, o.seeds);
+  std::printf(
+      "\nMeasurements of a task until its best time is within so much of the table's best: medians over tasks and %zu seeds, and "
+      "95 %% intervals. Seeds win against \"%s\".\n\n",
+      o.seeds, names::own);
+  print_arms(tasks, o.measurements);
+  print_tasks(tasks, data, o.measurements);
+  const limits half{.measurements = within.measurements / 2};
+  const std::vector<outcome> sums = outcomes_of(data, arms_of_sums(data.tasks.size()), half, o.seeds);
+  print_sums(sums, half.measurements);
+
+  std::printf("\nBars:\n\n");
+  for (const char* name : {names::transfer, names::warm})
+    print_bar("With a warm model", find(tasks, name), 5, o.measurements);
+  for (const char* name : {names::one, names::cold_one, names::closed_form})
+    print_bar("Without one", find(tasks, name), 25, o.measurements);
+  std::printf("\nClaims of the paper:\n\n");
+  print_claims(tasks, sums, study, data);
+  if (!o.curves.empty()) write_curves(o.curves, tasks);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(read(argc, argv));
+  } catch (const collage::error& why) {
+    std::fprintf(stderr, "%s\n", why.what());
+    return why.exit_code();
+  }
+}
