@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 PROGRAM, TABLE = sys.argv[1], pathlib.Path(sys.argv[2])
 
@@ -25,6 +26,10 @@ class Replay(unittest.TestCase):
             self.assertEqual([one.returncode for one in done], [0, 0], done[0].stderr)
             self.assertEqual(done[0].stdout, done[1].stdout)
             self.assertEqual(curves[0].read_bytes(), curves[1].read_bytes())
+            chart = pathlib.Path(folder) / "chart.svg"
+            subprocess.run([sys.executable, pathlib.Path(__file__).with_name("chart.py"), curves[0], chart], check=True)
+            lines = xml.etree.ElementTree.parse(chart).findall("{http://www.w3.org/2000/svg}polyline")
+            self.assertEqual([len(line.get("points").split()) for line in lines], 6 * [16])
         for part in ("| closed form alone | 1 | 1 | 3.5 ", "Claims of the paper:", "cannot be asked"):
             self.assertIn(part, done[0].stdout)
 
