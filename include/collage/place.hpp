@@ -9,6 +9,7 @@
 #include <collage/measure/time_source.hpp>
 #include <collage/measure/timing.hpp>
 #include <collage/place/cost_index.hpp>
+#include <collage/place/kept_parts.hpp>
 #include <collage/place/refusal.hpp>
 #include <collage/run/algorithm.hpp>
 #include <collage/run/backend_table.hpp>
@@ -198,6 +199,8 @@ struct place_options {
   /// sum of the errors of all values that a plan rounds is within the bound. Subgraphs of branches and loops stay in float32. Needs
   /// measured costs.
   precision_options precision = {};
+  /// Parts that stay in float32 nevertheless: no kernel that runs any of these nodes rounds a value or a weight.
+  std::vector<kept_part> kept = {};
   /// How much memory the weights of a plan may take, as its kernels keep them. Kernels of other algorithms are faster with
   /// weights that are several times as large.
   weight_bound memory = {};
@@ -222,7 +225,7 @@ struct place_options {
 /// The log (run/log.hpp) gets what the report says about kernels and the store.
 ///
 /// Errors: constants without contents; an unknown backend name; no available backend; a network with unknown extents; a
-/// constraint that names nothing. No plan whose weights keep the bound is an error, too. Nodes that no backend takes are one
+/// constraint, or a kept part, that names nothing. No plan whose weights keep the bound is an error, too. Nodes that no backend takes are one
 /// error, which lists each refusal with its backend and reason.
 placed_plan place(const graph& network, backend_table backends, const place_options& options = {});
 

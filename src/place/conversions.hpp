@@ -112,6 +112,8 @@ class conversion_book {
         if (book_->cost_of(candidates_.list[i]).state == cost_state::refused) continue;
         const auto before = std::ranges::find(known, ends_[i].first, &stop::at);
         if (before == known.end()) continue;
+        // Between two values of one type, no other type may lie: it would round them, and nothing counts that.
+        if (from.element == to.element && ends_[i].second.element != to.element) continue;
         stop next{ends_[i].second, before->ms + price_of(i, how), before->path};
         next.path.push_back(i);
         const auto after = std::ranges::find(known, next.at, &stop::at);

@@ -9,6 +9,7 @@
 #include <collage/op/convert_layout.hpp>
 #include <collage/place.hpp>
 #include <collage/place/candidates.hpp>
+#include <collage/place/kept_parts.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/precision.hpp>
 #include <collage/run/views.hpp>
@@ -180,8 +181,22 @@ inline bool lacks_scale(const place_task& task, const place_candidates& all, con
   });
 }
 
-/// All candidates that the constraints, `place_options::algorithms` and `place_options::precision` allow. Control flow and reshapes have none. Errors: as of
-/// find_candidates and apply_rule.
+/// Removes the candidates and views that store or multiply values of kept nodes in other elements than the network's. Errors: as of
+/// kept_nodes.
+inline void keep_in_float32(const place_task& task, allowed_candidates& left) {
+  const std::vector<bool> kept = kept_nodes(task.network, task.options.kept);
+  std::erase_if(left.candidates.list, [&](const place_candidate& c) {
+    const std::vector<std::uint32_t>& nodes = left.candidates.groups[c.group].nodes;
+    return std::ranges::any_of(nodes, [&](std::uint32_t n) { return kept[n]; }) &&
+           rounding_of(task.network, forms_of(task.network, task.backends, left.candidates, c));
+  });
+  for (std::uint32_t n = 0; n < kept.size(); ++n)
+    if (kept[n])
+      std::erase_if(left.views[n], [&](std::uint32_t order) { return task.forms[order].element.has_value(); });
+}
+
+/// All candidates that the constraints, `place_options::algorithms`, `precision` and `kept` allow. Control flow and reshapes have none. Errors: as of
+/// find_candidates, apply_rule and keep_in_float32.
 inline allowed_candidates find_allowed_candidates(const place_task& task) {
   const std::vector<bool> nothing(task.network.nodes().size(), false);
   allowed_candidates left{
@@ -196,6 +211,11 @@ inline allowed_candidates find_allowed_candidates(const place_task& task) {
   });
   if (wanted_algorithms(task.options) == algorithms::direct)
     removed += std::erase_if(left.candidates.list, is_unwanted);
+  if (elements_in(task) != precisions::f32 && !task.options.kept.empty()) {
+    const std::size_t before = left.candidates.list.size();
+    keep_in_float32(task, left);
+    removed += before - left.candidates.list.size();
+  }
   if (!task.options.rules.empty() || removed != 0) renumber_structures(left.candidates);
   return left;
 }

@@ -111,7 +111,7 @@ struct place_task {
         until(how),
         threads(concurrent_threads(how.threads > 0 ? how.threads : available_threads())),
         precision(how.keep_non_finite ? fp32_non_finite : fp32),
-        plan_precision(how.precision.may_round() ? precision_text(how.precision) : std::string(precision)),
+        plan_precision(how.precision.may_round() ? precision_text(how.precision, how.kept) : std::string(precision)),
         forms(forms_between(table, elements_of(how.precision))),
         packed(how.packed ? how.packed : std::make_shared<packed_weights>()) {
     if (how.keep_non_finite && !measures())

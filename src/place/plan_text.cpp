@@ -5,6 +5,7 @@
 #include <collage/place.hpp>
 #include <collage/place/compare.hpp>
 #include <collage/place/explain.hpp>
+#include <collage/place/kept_parts.hpp>
 #include <set>
 #include <utility>
 #include <vector>
@@ -235,6 +236,22 @@ std::string error_text(const plan& made) {
          (e.predicted > 0 ? format_number(", and %.2g %% were predicted.", 100 * e.predicted) : ".");
 }
 
+std::string kept_text(const plan& made, const graph& network) {
+  std::string text;
+  for (const std::string& what : kept_in(made.precision)) {
+    text += (text.empty() ? "By your choice, these stay in float32: " : ", ") + what;
+    if (what.starts_with("pattern:")) continue;  // only its type knows its nodes
+    try {
+      const kept_part part{what};
+      const std::vector<bool> nodes = kept_nodes(network, {&part, 1});
+      const auto count = static_cast<std::size_t>(std::ranges::count(nodes, true));
+      if (count != 1 || what.find_first_of(":*") != std::string::npos) text += " (" + count_of(count, "node") + ")";
+    } catch (const error&) {  // a part of a name with a comma
+    }
+  }
+  return text.empty() ? text : text + ".";
+}
+
 std::string certificate_text(const plan& made) {
   if (made.origin == "priority")
     return "The network was placed by the order of the backends: nothing was measured, and no bound was proved.";
@@ -327,7 +344,8 @@ std::string plan_page::placement() const {
   if (!made.chosen.conversions.empty())
     page += heading("Conversions of values into another form") + conversions_table(network, made, paint);
   page += "\n" + totals_table(made, paint) + "\n" + wrap(certificate_text(made), 0);
-  for (const std::string& text : {error_text(made), switches_text(made.chosen), memory_text(made)})
+  for (const std::string& text :
+       {error_text(made), kept_text(made, network), switches_text(made.chosen), memory_text(made)})
     if (!text.empty()) page += wrap(text, 0);
   if (const std::string text = estimates_text(made); !text.empty()) page += heading("Estimated costs") + text;
   return page;

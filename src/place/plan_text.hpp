@@ -33,6 +33,8 @@ std::string estimates_text(const plan& made);
 std::string memory_text(const plan& made);
 /// How far the outputs of a plan err because it rounds values, in sentences. Empty if it rounds none.
 std::string error_text(const plan& made);
+/// The parts that stay in float32 by the user's wish, with their numbers of nodes, in a sentence. Empty if there are none.
+std::string kept_text(const plan& made, const graph& network);
 /// The placement of a single backend in words: "onednn alone", or that others run what it refuses.
 std::string single_text(const plan& made, const std::string& backend);
 /// The origin, in words, of a plan that the last search did not find.

@@ -198,6 +198,19 @@ TEST(byte_plans, multiply_integers_where_the_error_allows_it) {
   EXPECT_TRUE(c::verify<set>(network, made)) << c::verify<set>(network, made).why();
 }
 
+TEST(byte_plans, keep_what_is_named_in_float32) {
+  const c::graph network = layers(3);
+  c::place_options how = options(0.1);
+  how.kept = {{"kind:relu"}, {network.node_name(2)}};
+  const c::placed_within_error made =
+      c::place_within_error(network, c::table_of<set>, how, samples_of(64), {.held_back = 48});
+  EXPECT_EQ(count_of(made, "product of bytes"), 2) << made.why_unrounded;
+  EXPECT_EQ(count_of(made, "relu"), 3);
+  for (const c::plan_group& g : made.chosen.groups)
+    if (g.nodes[0] == 2) EXPECT_EQ(g.kernel, "product");
+  EXPECT_EQ(made.precision, "int8, error at most 10 %, kept in fp32: kind:relu, " + network.node_name(2));
+}
+
 TEST(byte_plans, round_less_within_a_smaller_bound) {
   const c::graph network = layers(5);
   const double all = within(0.2, network).error->upper;
