@@ -92,6 +92,24 @@ class Precision(Case):
         pathlib.Path(plan).write_text(json.dumps(made))
         self.assertIn("has no scale for integers of 8 bits", collage("run", "zoo:mobilenet-v2", "--plan", plan).stderr)
 
+    def test_what_is_kept(self):
+        words = ("--precision", "bf16", "--error", "100%", "--data", self.write_samples(12))
+        _, free = self.tuned(*words)
+        done, made = self.tuned(*words, "--keep", "*", "--keep", "kind:relu,kind:matmul")
+        self.assertEqual(made["precision"], "fp32")  # nothing is left to round
+        self.assertIn("note: the plan is in float32: no kernel that can run here rounds anything", done.stderr)
+        done, made = self.tuned(*words, "--keep", "kind:matmul")
+
+        def product_of(plan):
+            return next(g for g in plan["chosen"]["groups"] if 0 in [number for number, _ in g["nodes"]])
+        if "error" in free:
+            self.assertIn("bf16", json.dumps(product_of(free)))
+        self.assertNotIn("bf16", product_of(made).get("layout", "") + product_of(made)["kernel"].split(":")[0])
+        if "error" in made:
+            self.assertEqual(made["precision"], "bf16, error at most 100 %, kept in fp32: kind:matmul")
+            for text in done.stdout, self.succeeds("explain", self.product, "--plan", self.path("plan.json")).stdout:
+                self.assertIn("By your choice, these stay in float32: kind:matmul (1 node).", " ".join(text.split()))
+
     def test_no_error_is_float32(self):
         done, made = self.tuned("--precision", "any", "--error", "0")
         self.assertEqual(made["precision"], "fp32")
@@ -107,6 +125,12 @@ class Precision(Case):
                          saying=f"'{text}' is not an error from 0 to 1; write 1% or 0.01")
         self.refused("tune", BERT, *plan, "--error", "1%",
                      saying="--error: it only affects plans of lower precision; add --precision bf16, or leave it out")
+        self.refused("tune", BERT, *plan, "--keep", "kind:softmax",
+                     saying="--keep: it only affects plans of lower precision; add --precision bf16, or leave it out")
+        lower = ("tune", self.product, *plan, *self.words, "--precision", "bf16")
+        self.refused(*lower, "--keep", "kind:rilu", saying="keep kind:rilu: the network has no operator 'rilu'; the nearest operators are")
+        self.refused(*lower, "--keep", "relu", saying="keep relu: is no node of the network, but an operator; write kind:relu")
+        self.refused(*lower, "--keep", "kind:relu,,", saying="keep : is no node of the network; the nearest nodes are ")
         self.refused("tune", BERT, *plan, "--data", "nowhere", saying="--data: it only affects plans of lower precision")
         self.refused("tune", BERT, *plan, "--precision", "bf16", "--ranges", "ranges.json",
                      saying="--ranges: ranges are for integers of 8 bits; add --precision int8 or any, or leave it out")

@@ -138,6 +138,15 @@ class command {
     app_->add_option("--error", given_.error, "Most error by lower precision, relative to the outputs; default: 1%")
         ->option_text("1%|0.01")
         ->check(CLI::Validator([](std::string& text) { return fault_of_error(text); }, ""));
+    app_->add_option_function<std::vector<std::string>>(
+            "--keep",
+            [this](const std::vector<std::string>& lists) {
+              for (const std::string& list : lists)
+                for (std::string& what : split(list)) given_.kept.push_back(std::move(what));
+            },
+            "What stays in float32 with --precision: nodes, or operators as kind:softmax; repeatable")
+        ->option_text("NAME|kind:KIND")
+        ->allow_extra_args(false);
     app_->add_option("--data", given_.data, "Samples as .npy files, for --precision")->option_text("FOLDER|FILE.npy");
     app_->add_option("--ranges", given_.known_ranges,
                      "Ranges of values, of `collage calibrate`, for --precision int8|any")

@@ -102,7 +102,8 @@ int tune(const options& given) {
   }
   std::string page = paint(colour::bold, title_of(p.made)) + "\n";
   page += wrap(candidates_text(r) + " " + certificate_text(p.made), 0);
-  if (const std::string text = error_text(p.made); !text.empty()) page += wrap(text, 0);
+  for (const std::string& text : {error_text(p.made), kept_text(p.made, p.network)})
+    if (!text.empty()) page += wrap(text, 0);
   if (!p.made.runs.empty()) page += "\n" + runs_table(p.made, p.made.runs);
   if (const std::string text = regions_text(r.regions); !text.empty()) page += wrap(text, 0);
   if (r.rounds_apart >= c::enough_of_a_regime && r.rounds_apart < r.rounds)

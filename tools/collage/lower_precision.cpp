@@ -85,9 +85,10 @@ c::precision_options precision_options_of(const options& given) {
   c::precision_options how;
   how.elements = c::precisions_named(given.precision).value_or(c::precisions::f32);
   if (how.elements == c::precisions::f32) {
-    for (const auto& [text, name] : {std::pair(given.error, "--error"), std::pair(given.data, "--data"),
-                                     std::pair(given.known_ranges, "--ranges")})
-      if (!text.empty())
+    for (const auto& [is_given, name] :
+         {std::pair(!given.error.empty(), "--error"), std::pair(!given.kept.empty(), "--keep"),
+          std::pair(!given.data.empty(), "--data"), std::pair(!given.known_ranges.empty(), "--ranges")})
+      if (is_given)
         throw c::error(c::error_kind::invalid_argument, "it only affects plans of lower precision", name,
                        "add --precision bf16, or leave it out");
     return how;
@@ -105,9 +106,16 @@ c::precision_options precision_options_of(const options& given) {
   return how;
 }
 
+std::vector<c::kept_part> kept_parts_of(const options& given) {
+  std::vector<c::kept_part> parts;
+  for (const std::string& what : given.kept) parts.push_back({what});
+  return parts;
+}
+
 c::placed_within_error place_in_lower_precision(const options& given, const c::graph& network,
                                                 const c::place_options& how,
                                                 const std::function<void(const std::string&)>& progress) {
+  (void)c::kept_nodes(network, how.kept);  // names are wrong before anything is measured
   c::within_error_options measuring = measuring_for(given, network, progress);
   if (given.data.empty() && !given.quiet)
     complain("note: the errors of lower precision are measured with random inputs; --data FOLDER names real ones");

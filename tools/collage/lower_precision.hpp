@@ -5,16 +5,21 @@
 
 #include <collage/graph/graph.hpp>
 #include <collage/place.hpp>
+#include <collage/place/kept_parts.hpp>
 #include <collage/place/within_error.hpp>
 #include <collage/run/precision.hpp>
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace program {
 
 /// The precision of plans by the options, without errors of values. Throws `collage::error` where they contradict each other.
 collage::precision_options precision_options_of(const options& given);
+
+/// The parts that stay in float32 by the options.
+std::vector<collage::kept_part> kept_parts_of(const options& given);
 
 /// Places within the error that the options allow. `progress` gets the current work.
 collage::placed_within_error place_in_lower_precision(const options& given, const collage::graph& network,

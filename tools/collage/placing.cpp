@@ -83,7 +83,7 @@ std::string precision_of(const options& given) {
   if (given.keep_non_finite) return c::fp32_non_finite;
   if (given.precision.empty()) return {};
   const c::precision_options how = precision_options_of(given);
-  return how.elements == c::precisions::f32 ? c::fp32 : c::precision_text(how);
+  return how.elements == c::precisions::f32 ? c::fp32 : c::precision_text(how, kept_parts_of(given));
 }
 
 /// Says how many kernels were used without a comparison, and what to do.
@@ -126,6 +126,7 @@ void refuse_what_makes_plans(const options& given) {
   add(!given.memory.empty(), "--memory");
   add(!given.precision.empty(), "--precision");
   add(!given.error.empty(), "--error");
+  add(!given.kept.empty(), "--keep");
   add(!given.data.empty(), "--data");
   add(!given.known_ranges.empty(), "--ranges");
   if (names.empty()) return;
@@ -211,6 +212,7 @@ c::place_options place_options_of(const options& given) {
   how.keep_non_finite = given.keep_non_finite;
   how.algorithms = algorithms_of(given, c::algorithms::accurate);
   how.precision = precision_options_of(given);
+  how.kept = kept_parts_of(given);
   if (const std::optional<c::weight_bound> bound = read_memory(given.memory)) how.memory = *bound;
   return how;
 }
