@@ -39,12 +39,17 @@ typedef int (*collage_sample_function)(void* data, size_t which, void* const* in
  * most 128 are used, spread evenly over all. */
 typedef struct collage_precision_options {
   size_t struct_size;
-  const char* precision;          /* which element types values may have: "bf16", "int8" or "any"; "fp32" needs no samples */
-  double error;                   /* the largest that is allowed, above 0 and at most 1; 0: 0.01, which is 1 % */
+  const char* precision; /* which element types values may have: "bf16", "int8" or "any"; "fp32" needs no samples */
+  double error;          /* the largest that is allowed, above 0 and at most 1; 0: 0.01, which is 1 % */
   collage_sample_function sample; /* NULL: from `files` */
   void* sample_data;
-  uint64_t sample_count; /* samples that `sample` can write; 0: those before its first COLLAGE_SAMPLE_END, at most 128 */
-  const char* files;     /* a folder or a file of samples, as `collage tune --data` takes it; NULL: from `sample` */
+  uint64_t
+      sample_count;  /* samples that `sample` can write; 0: those before its first COLLAGE_SAMPLE_END, at most 128 */
+  const char* files; /* a folder or a file of samples, as `collage tune --data` takes it; NULL: from `sample` */
+  /* Parts that stay in float32 nevertheless: names of nodes, in which `*` stands for any characters, or operators as "kind:softmax".
+   * Chains of operators are "kind:matmul+softmax". */
+  const char* const* keep;
+  size_t keep_count;
 } collage_precision_options;
 
 /* How far the outputs of a plan err because its kernels round values. */

@@ -166,6 +166,7 @@ c::placed_within_error plan_so_far(const c::graph& network, c::place_options how
 /// Places within an error bound. Errors: those of samples, as sample_fault; if the caller ends it.
 c::placed_within_error place_confirmed(const placing_request& by, const c::graph& network, const c::place_options& how,
                                        listener& user) {
+  (void)c::kept_nodes(network, how.kept);  // names are wrong before samples are read
   user.tell(precision_progress("reading samples"));
   caller_samples from(by.samples, network, [&user] {
     if (user.is_cancelled()) end_measuring();
@@ -277,7 +278,7 @@ placing_request placing_of(const call& here, const collage_place_options& given)
   how.keep_non_finite = given.keep_non_finite != 0;
   how.algorithms = algorithms_in(here, given.algorithms);
   how.memory = memory_in(here, given);
-  how.precision = precision_of(here, given, by.samples);
+  how.precision = precision_of(here, given, by.samples, how.kept);
   how.store = store_of(here, given, by.no_store);
   how.store_is_optional = given.store == nullptr;
   by.progress = given.progress;

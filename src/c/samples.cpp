@@ -58,7 +58,8 @@ void check_finite(const c::graph& network, std::uint64_t which, std::span<const 
 
 }  // namespace
 
-c::precision_options precision_of(const call& here, const collage_place_options& given, sample_request& samples) {
+c::precision_options precision_of(const call& here, const collage_place_options& given, sample_request& samples,
+                                  std::vector<c::kept_part>& kept) {
   c::precision_options how;
   if (given.precision == nullptr) return how;
   const auto wanted = here.options(given.precision, "collage_precision_options", oldest_precision_options);
@@ -78,6 +79,8 @@ c::precision_options precision_of(const call& here, const collage_place_options&
   exclude(wanted.sample == nullptr && wanted.files == nullptr, "and there are no samples", "give at least three");
   exclude(wanted.sample != nullptr && wanted.files != nullptr, "and sample and files are both given",
           "set one of them to NULL");
+  here.check_list(wanted.keep, wanted.keep_count, "keep");
+  for (std::size_t i = 0; i < wanted.keep_count; ++i) kept.push_back({here.text(wanted.keep[i], "a name in keep")});
   samples.function = wanted.sample;
   samples.data = wanted.sample_data;
   samples.count = wanted.sample_count;

@@ -6,6 +6,7 @@
 #include <collage_precision.h>
 #include <collage/calibrate/samples.hpp>
 #include <collage/graph/graph.hpp>
+#include <collage/place/kept_parts.hpp>
 #include <collage/run/precision.hpp>
 #include <collage/run/tensor.hpp>
 #include <samples/sample_files.hpp>
@@ -18,6 +19,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace c_interface {
 
@@ -29,8 +31,10 @@ struct sample_request {
   std::string files;
 };
 
-/// The precision that a caller wants, checked; float32 if `given` is NULL. `samples` becomes where its samples come from.
-collage::precision_options precision_of(const call& here, const collage_place_options& given, sample_request& samples);
+/// The precision that a caller wants, checked; float32 if `given` is NULL. `samples` becomes where its samples come from, and `kept` what
+/// stays in float32.
+collage::precision_options precision_of(const call& here, const collage_place_options& given, sample_request& samples,
+                                        std::vector<collage::kept_part>& kept);
 
 /// An error of the samples. It is no collage::error, because placing would take that for errors that cannot be measured, and go on in
 /// float32.

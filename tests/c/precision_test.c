@@ -4,6 +4,7 @@
 #include <collage_precision.h>
 #include <collage_session.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -128,6 +129,33 @@ static void by_function(const collage_network* network) {
   collage_plan_release(plan);
 }
 
+/* Where all products are kept, none of them rounds. */
+static void kept(const collage_network* network) {
+  struct source source = {.count = 12};
+  collage_precision_options lower = from_function(&source, 12);
+  const char* const keep[] = {"kind:matmul", "kind:*"};
+  lower.keep = keep;
+  lower.keep_count = 1;
+  collage_plan* plan = NULL;
+  collage_plan_error error = {.struct_size = sizeof error};
+  const char* json = "";
+  if (!DONE(place(network, &lower, &plan))) return;
+  if (DONE(collage_plan_get_error(plan, &error)) && DONE(collage_plan_json(plan, &json))) {
+    if (error.samples != 0)
+      CHECK(strstr(json, "\"precision\": \"bf16, error at most 2 %, kept in fp32: kind:matmul\"") != NULL);
+    CHECK(strstr(json, "kept in fp32") != NULL || error.samples == 0);
+  }
+  collage_plan_release(plan);
+  plan = NULL;
+  lower.keep_count = 2; /* kinds have no patterns */
+  MISUSED(place(network, &lower, &plan), "keep kind:*: the network has no operator '*'");
+
+  /* A program of before has a shorter struct, and keeps nothing. */
+  lower.struct_size = offsetof(collage_precision_options, keep);
+  if (DONE(place(network, &lower, &plan))) keeps_its_word(plan, 0.02, 6);
+  collage_plan_release(plan);
+}
+
 static void by_files(const collage_network* network) {
   char path[5000];
   snprintf(path, sizeof path, "%s/x.npy", folder);
@@ -178,6 +206,16 @@ static void misused(const collage_network* network, const char* model) {
   how = by(&lower);
   how.keep_non_finite = 1;
   MISUSED(collage_plan_place(network, &how, &plan), "need not keep NaN and infinity");
+  const char* const keep[] = {"kind:softmux", NULL};
+  lower.keep = keep;
+  lower.keep_count = 2;
+  MISUSED(place(network, &lower, &plan), "a name in keep is NULL");
+  lower.keep_count = 1;
+  MISUSED(place(network, &lower, &plan),
+          "keep kind:softmux: the network has no operator 'softmux'; the nearest operators are ");
+  lower.keep = NULL;
+  MISUSED(place(network, &lower, &plan), "keep");
+  lower.keep_count = 0;
   lower.struct_size = 8;
   MISUSED(place(network, &lower, &plan), "collage_precision_options has struct_size 8");
   lower.struct_size = sizeof lower;
@@ -308,6 +346,7 @@ int main(int argc, char** argv) {
     misused(network, argv[1]);
     by_function(network);
     by_files(network);
+    kept(network);
     with_bad_samples(network);
     ended(network);
     with_a_tight_bound(network);
