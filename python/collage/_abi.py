@@ -55,7 +55,8 @@ class PlaceRule(Structure):
 
 class PrecisionOptions(Structure):
     _fields_ = [("struct_size", c_size_t), ("precision", c_char_p), ("error", c_double), ("sample", SampleFunction),
-                ("sample_data", c_void_p), ("sample_count", c_uint64), ("files", c_char_p)]
+                ("sample_data", c_void_p), ("sample_count", c_uint64), ("files", c_char_p),
+                ("keep", POINTER(c_char_p)), ("keep_count", c_size_t)]
 
 
 class PlaceOptions(Structure):

@@ -13,7 +13,7 @@ from . import _abi, _handles, _options, arrays, errors, ports
 from ._options import Backends, Loading, Placing, Rules, Shapes, Store, Values
 from .plan import Plan
 from .progress import ProgressOption, Watch
-from .samples import SampleOption, Samples
+from .samples import Keep, SampleOption, Samples
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack  # type checkers bring it; nothing needs it at run time
@@ -208,7 +208,7 @@ class Network(_handles.Unpicklable, ports.InputsAndOutputs[tuple[ports.Port, ...
              previous: Optional[Plan] = None, pin: Rules = None, exclude: Rules = None, algorithms: str = "accurate",
              memory: Union[int, float, None] = None, keep_non_finite: bool = False, how: str = "measure",
              recheck: bool = False, complete: bool = False, progress: ProgressOption = None, precision: str = "fp32",
-             error: Optional[float] = None, samples: SampleOption = None) -> Plan:
+             error: Optional[float] = None, samples: SampleOption = None, keep: Keep = None) -> Plan:
         """Measures which backend runs which part the fastest, and returns the best plan. Costs are stored and found again.
 
         Ctrl-C, or a progress function that returns "stop", ends measuring with the best plan so far. A second Ctrl-C, or one
@@ -240,6 +240,8 @@ class Network(_handles.Unpicklable, ports.InputsAndOutputs[tuple[ports.Port, ...
                 list of dictionaries by name, of tuples in the order of the inputs, or of arrays if there is one input; anything that
                 yields these; one array of several samples, or a dictionary of such arrays; a function from a number, counted from 0,
                 to a sample, or None at the end; or the path of a folder of .npy files, as ``collage tune --data`` takes it.
+            keep: what stays in float32 nevertheless: names of nodes, in which "*" stands for any characters, operators as "kind:softmax",
+                or chains of operators as "kind:matmul+softmax"; one or several.
 
         Raises:
             MisuseError: an option or a sample is wrong, or shapes are open.
@@ -254,10 +256,10 @@ class Network(_handles.Unpicklable, ports.InputsAndOutputs[tuple[ports.Port, ...
             raise errors.MisuseError(f"previous is of type {type(previous).__name__}; give a collage.Plan")
         watch = Watch(progress, measures=placing.struct.how == _abi.HOW["measure"])
         if precision != "fp32":
-            given = Samples(precision, error, samples, network.inputs, watch)
+            given = Samples(precision, error, samples, keep, network.inputs, watch)
             placing.struct.precision = ctypes.pointer(given.struct)
-        elif error is not None or samples is not None:
-            raise errors.MisuseError("error and samples only affect plans of lower precision; add precision=\"bf16\", or leave them out")
+        elif error is not None or samples is not None or keep is not None:
+            raise errors.MisuseError("error, samples and keep only affect plans of lower precision; add precision=\"bf16\", or leave them out")
         return network._placed(placing, previous, watch)
 
     def _place(self, placing: Placing, previous: Optional[Plan], progress: ProgressOption) -> Plan:

@@ -14,12 +14,15 @@ from ._fixed import wrong_names
 from .ports import Port
 from .progress import Watch
 
-__all__ = ["Sample", "SampleOption"]
+__all__ = ["Keep", "Sample", "SampleOption"]
 
 #: A sample: the inputs by name, as a tuple in their order, or the array itself if there is one input.
 Sample = Union[Mapping[str, arrays.ArrayLike], Sequence[arrays.ArrayLike], arrays.ArrayLike]
 #: What ``tune`` takes: samples one by one, all of them in one array for each input, a function of their number, or a path.
 SampleOption = Union[Iterable[Sample], Mapping[str, arrays.ArrayLike], Callable[[int], Optional[Sample]], str, "os.PathLike[str]", None]
+
+#: What stays in float32: the name of a node or ``kind:softmax``, or several of them.
+Keep = Union[str, Iterable[str], None]
 
 MOST = 128  # that the library uses; samples that are read only once are kept up to here
 
@@ -30,13 +33,18 @@ _WANTED = ('give a list of samples, such as [{"input": array}, ...], an array of
 class Samples:
     """A collage_precision_options with all that it points to. What reading a sample raises is kept by `watch`, which raises it."""
 
-    def __init__(self, precision: str, error: Optional[float], given: SampleOption, inputs: tuple[Port, ...], watch: Watch) -> None:
+    def __init__(self, precision: str, error: Optional[float], given: SampleOption, keep: Keep, inputs: tuple[Port, ...],
+                 watch: Watch) -> None:
         self._inputs, self._watch = inputs, watch
         self._may_end = False  # None stands for a sample that does not exist
         self._takes = f"the network has {len(inputs)} input{'s' if len(inputs) != 1 else ''}"
         self.struct = _abi.new(_abi.PrecisionOptions, precision=_abi.encoded(precision, "precision"))
         if error is not None:
             self.struct.error = _checked_error(error)
+        kept = _checked_keep(keep)
+        if kept:
+            self.struct.keep = (ctypes.c_char_p * len(kept))(*kept)
+            self.struct.keep_count = len(kept)
         if given is None:
             return  # the library says what is missing, or that there is no such precision
         if isinstance(given, (str, os.PathLike)):
@@ -132,6 +140,16 @@ class Samples:
         except BaseException as fault:
             self._watch.keep(fault)
             return _abi.SAMPLE_CANCEL
+
+
+def _checked_keep(keep: Any) -> list[bytes]:
+    if keep is None:
+        return []
+    try:
+        names = [keep] if isinstance(keep, str) else list(keep)
+    except TypeError:
+        raise errors.MisuseError(f"keep is of type {type(keep).__name__}; give names, such as [\"conv_1\", \"kind:softmax\"]") from None
+    return [_abi.encoded(name, "a name in keep") for name in names]
 
 
 def _checked_error(error: Any) -> float:

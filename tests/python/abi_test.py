@@ -31,7 +31,7 @@ def members_of(body):
     """(name, is a pointer, type, has COLLAGE_MAX_RANK elements) of each member of a struct."""
     members = []
     for line in re.findall(r"[^;]+;", body):
-        kind, names = re.fullmatch(r"\s*((?:const |volatile |unsigned |struct )*\w+(?:\*)?)\s+([^;]+);", line).groups()
+        kind, names = re.fullmatch(r"\s*((?:const |volatile |unsigned |struct )*\w+(?:\*(?: const\*)?)?)\s+([^;]+);", line).groups()
         for name in names.split(","):
             name = name.strip()
             members.append((name.lstrip("*").partition("[")[0], "*" in kind or name.startswith("*"), kind.split()[-1].rstrip("*"),

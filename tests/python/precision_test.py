@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Tuning with lower precision: samples of all kinds, what they raise, how it is ended, and what the plan says."""
+import json
 import os
 import pathlib
 import signal
@@ -129,6 +130,20 @@ class Plans(Case):
         else:
             self.assertRegex(plan.why_unrounded, WHY)
 
+    def test_what_is_kept(self):
+        def layouts(plan):
+            path = pathlib.Path(self.folder.name) / "kept.json"
+            plan.save(path)
+            return " ".join(g.get("layout", "") for g in json.loads(path.read_text())["chosen"]["groups"] if "matmul" in g.get("pattern", ""))
+
+        free, plan = self.tune(self.many), self.tune(self.many, keep="kind:matmul")
+        if free.error:
+            self.assertIn("bf16", layouts(free))
+        self.assertNotIn("bf16", layouts(plan))
+        self.assertIn(plan.precision, ("fp32", "bf16, error at most 2 %, kept in fp32: kind:matmul"))
+        everything = self.tune(self.many, keep=iter(["kind:matmul", "*"]))
+        self.assertEqual((everything.precision, everything.why_unrounded), ("fp32", "no kernel that can run here rounds anything"))
+
     def test_shapes_that_were_open(self):
         opened = collage.load(models.wide())
         self.holds(self.tune([numbers(k, 8) for k in range(6)], opened, shapes={"x": (8, SIZE)}), 3)
@@ -138,7 +153,7 @@ class Plans(Case):
     def test_float32_is_the_default(self):
         plan = self.network.tune(threads=1, store=False, how="priority")
         self.assertEqual((plan.precision, plan.error, plan.why_unrounded), ("fp32", None, None))
-        for options in {"error": 0.01}, {"samples": self.many}:
+        for options in {"error": 0.01}, {"samples": self.many}, {"keep": "kind:matmul"}:
             with self.assertRaisesRegex(collage.MisuseError, 'only affect plans of lower precision; add precision="bf16"'):
                 self.network.tune(threads=1, store=False, how="priority", **options)
 
@@ -155,6 +170,8 @@ class Refused(Case):
                 ({"samples": 5}, "samples is of type int; give a list of samples"), ({"samples": []}, "samples is empty"),
                 ({"samples": np.ones((0, ROWS, SIZE), np.float32)}, "samples is empty"), ({"samples": iter([])}, "samples is empty"),
                 ({"samples": "/nowhere"}, "/nowhere: there is no such file or folder; check the path"),
+                ({"keep": "kind:matmull"}, "keep kind:matmull: the network has no operator 'matmull'; the nearest operators are matmul"),
+                ({"keep": 3}, "keep is of type int; give names"), ({"keep": [3]}, "a name in keep is of type int; give a text"),
                 ({"how": "priority"}, "precision is bf16, and only measuring shows whether it pays"),
                 ({"keep_non_finite": True}, "kernels that round values need not keep NaN and infinity")]:
             with self.subTest(sentence), self.assertRaisesRegex(collage.MisuseError, sentence):
