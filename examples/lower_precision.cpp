@@ -4,6 +4,7 @@
 #include <collage/backends/onednn.hpp>
 #include <collage/graph/graph.hpp>
 #include <collage/ops.hpp>
+#include <collage/pattern/pattern.hpp>
 #include <collage/place/error_curve.hpp>
 #include <collage/place/within_error.hpp>
 
@@ -14,6 +15,10 @@
 #include <span>
 
 namespace op = collage::ops;
+
+struct product_relu : collage::pattern<"product_relu"> {
+  static constexpr auto expr = op::relu(op::matmul(collage::any, collage::constant));
+};
 
 int main() {
   collage::graph_builder g;
@@ -47,4 +52,8 @@ int main() {
   const collage::error_curve curve = collage::curve_of_errors(network, backends, how);
   for (const collage::error_point& p : curve.points)
     std::printf("%.2g %% allowed: %.2f times as fast\n", 100 * p.most_error, curve.exact.cost_ms / p.cost_ms);
+
+  // Parts that stay in float32, whatever the error allows. Here they are all that there is.
+  how.kept = {{"kind:relu"}, collage::kept_pattern<product_relu>()};
+  std::printf("kept: %s\n", collage::place_within_error(network, backends, how, samples).why_unrounded.c_str());
 }
