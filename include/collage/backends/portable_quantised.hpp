@@ -45,11 +45,15 @@ struct quantised_mean : pattern<"quantised_mean"> {
 
 namespace detail::host {
 
+/// Whether loops on integers have windows in so many dimensions.
+constexpr verdict accepts_window(const any_match& m, std::uint32_t node) {
+  const shape& x = m.type_of(m.inputs_of(node)[0]).dims;
+  return {x.rank >= 3 && x.rank <= 5, "only windows over 1 to 3 dimensions after N and C have loops on integers"};
+}
 /// The geometry of a mean over places: whether a node is an average_pool, or a reduce_mean over all places.
 constexpr verdict accepts_mean(const any_match& m, std::uint32_t node) {
   const shape& x = m.type_of(m.inputs_of(node)[0]).dims;
-  if (x.rank < 3 || x.rank > 5)
-    return {false, "only means over 1 to 3 dimensions after N and C have loops on integers"};
+  if (const verdict v = accepts_window(m, node); !v) return v;
   if (m.is(node, ops::average_pool)) return {};
   const auto a = m.attributes(node, ops::reduce_mean);
   bool fits = a.axes.rank == x.rank - 2;

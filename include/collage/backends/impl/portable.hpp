@@ -3,6 +3,7 @@
 #pragma once
 
 #include <collage/backends/impl/compiled_for.hpp>
+#include <collage/backends/impl/portable_bytes.hpp>
 #include <collage/backends/impl/portable_elementwise.hpp>
 #include <collage/backends/impl/portable_movement.hpp>
 #include <collage/backends/impl/portable_quantise_linear.hpp>
@@ -112,6 +113,12 @@ inline bool serves_channels_last(const any_match& m) {
   return can_have_channels_last(m) && (m.nodes().size() > 1 || is_on_bytes(m, m.nodes().back()));
 }
 
+/// The number of variants of a match that do not compute on uint8 what the network has in float32.
+inline std::size_t first_byte_variant(const any_match& m) {
+  if (is_of_reals_on_bytes(m)) return 0;
+  return std::string(m.pattern()) != portable_patterns::from_reference::name && serves_channels_last(m) ? 2 : 1;
+}
+
 /// Groups and single operators on integers of 8 bits. Nothing if there are no such loops.
 inline std::optional<kernel> build_on_bytes(const any_match& m, build_context& context) {
   const std::string pattern = m.pattern();
@@ -132,12 +139,16 @@ inline std::optional<kernel> build_on_bytes(const any_match& m, build_context& c
 namespace collage::inline v0 {
 
 std::size_t portable::choices(const any_match& m) {
-  return std::string(m.pattern()) != portable_patterns::from_reference::name && detail::host::serves_channels_last(m)
-             ? 2
-             : 1;
+  return detail::host::first_byte_variant(m) + detail::host::byte_variants(m).size();
 }
 
 void portable::layouts(const any_match& m, std::size_t choice, value_forms& to) {
+  using namespace detail::host;
+  if (const std::size_t first = first_byte_variant(m); choice >= first) {
+    const std::vector<byte_variant> list = byte_variants(m);
+    if (choice - first < list.size()) set_byte_forms(m, list[choice - first], to);
+    return;
+  }
   if (choice == 0) return;
   for (const std::uint32_t v : m.arguments())
     if (!m.graph().is_constant(v)) to.set(v, channels_last);
@@ -148,6 +159,8 @@ kernel portable::build(const any_match& m, build_context& context) {
   using namespace detail::host;
   if (const probe_result here = probe(); !here.available) throw error(error_kind::unsupported, here.reason, name);
   if (std::string(m.pattern()) == portable_patterns::from_reference::name) return build_from_reference(m, context);
+  if (const std::size_t first = first_byte_variant(m); context.choice() >= first)
+    return build_byte_variant(m, context, byte_variants(m).at(context.choice() - first));
   if (detail::is_dynamic_quantize(m)) return build_dynamic_quantise(m, context);
   if (std::optional<kernel> made = build_on_bytes(m, context)) return *std::move(made);
   const std::uint32_t node = m.nodes().back();

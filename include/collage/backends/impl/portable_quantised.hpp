@@ -17,7 +17,6 @@
 #include <cstdint>
 #include <limits>
 #include <map>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,8 +30,9 @@ auto with_byte(dtype type, const Body& body) {
   return type == dtype::i8 ? body(std::int8_t{}) : body(std::uint8_t{});
 }
 
-/// The results of a chain of elementwise operators for all integers of 8 bits, by the reference.
-inline std::array<std::uint8_t, 256> table_of(const any_match& m, const build_context& context) {
+/// The results of a chain of elementwise operators for some numbers, by the reference. `all` are the contents of the one operand that is
+/// no constant.
+inline oracle_value results_for(const any_match& m, const build_context& context, const oracle_value& all) {
   std::map<std::uint32_t, oracle_value> known;
   for (const std::uint32_t n : m.nodes()) {
     std::vector<oracle_value> in;
@@ -43,16 +43,23 @@ inline std::array<std::uint8_t, 256> table_of(const any_match& m, const build_co
       } else if (known.contains(v)) {
         in.push_back(known.at(v));
       } else {
-        oracle_value all(tensor_type{m.type_of(v).type, {256}});
-        for (std::size_t i = 0; i < 256; ++i)
-          all.integer[i] = m.type_of(v).type == dtype::i8 ? static_cast<std::int8_t>(i) : static_cast<std::int64_t>(i);
-        in.push_back(std::move(all));
+        in.push_back(all);
       }
     }
     known[m.output_of(n)] = std::move(evaluate_node(m.kind_of(n), m.graph().words_of(n), in)[0]);
   }
-  std::array<std::uint8_t, 256> table{};
-  for (std::size_t i = 0; i < 256; ++i) table[i] = static_cast<std::uint8_t>(known.at(m.output()).integer[i]);
+  return known.at(m.output());
+}
+
+/// The results of a chain of elementwise operators for all integers of 8 bits.
+inline byte_table table_of(const any_match& m, const build_context& context, std::uint32_t x) {
+  const dtype type = m.type_of(x).type;
+  oracle_value all(tensor_type{type, {256}});
+  for (std::size_t i = 0; i < 256; ++i)
+    all.integer[i] = type == dtype::i8 ? static_cast<std::int8_t>(i) : static_cast<std::int64_t>(i);
+  const oracle_value made = results_for(m, context, all);
+  byte_table table{};
+  for (std::size_t i = 0; i < 256; ++i) table[i] = static_cast<std::uint8_t>(made.integer[i]);
   return table;
 }
 
@@ -63,14 +70,13 @@ inline std::uint32_t only_tensor(const any_match& m) {
   return m.arguments()[0];
 }
 
-inline kernel build_function(const any_match& m, build_context& context) {
-  const std::size_t x = m.index_of(only_tensor(m));
+/// Replaces all bytes of argument `x` by the entries of a table.
+inline kernel look_up_kernel(const any_match& m, const build_context& context, std::size_t x, const byte_table& table) {
   const std::int64_t count = m.type_of(m.output()).dims.elements();
-  const auto table = std::make_shared<const std::array<std::uint8_t, 256>>(table_of(m, context));
   const int threads = context.threads();
   kernel made("table of 256", [=](const kernel_call& call) {
     parallel_parts(threads, count, 4096, 0.125, [&](std::int64_t first, std::int64_t last) {
-      look_up(table->data(), static_cast<const std::uint8_t*>(call.in[x]), static_cast<std::uint8_t*>(call.out[0]),
+      look_up(table.data(), static_cast<const std::uint8_t*>(call.in[x]), static_cast<std::uint8_t*>(call.out[0]),
               first, last);
     });
   });
@@ -78,13 +84,14 @@ inline kernel build_function(const any_match& m, build_context& context) {
     if (i != x) made.does_not_read(i);
   return std::move(made.may_write_over(x));
 }
+inline kernel build_function(const any_match& m, build_context& context) {
+  const std::uint32_t x = only_tensor(m);
+  return look_up_kernel(m, context, m.index_of(x), table_of(m, context, x));
+}
 
-/// Computes elements `first` to `last` of a pair. `Pair` is run_pair.
+/// Computes elements of a pair. `Pair` is run_pair.
 template <class A, class B, class Y, class Pair>
-void compute_pair(const Pair& q, const kernel_call& call, std::int64_t first, std::int64_t last) {
-  const auto* const x = static_cast<const A*>(call.in[q.a]);
-  const auto* const y = static_cast<const B*>(call.in[q.b]);
-  auto* const to = static_cast<Y*>(call.out[0]);
+void compute_pair(const Pair& q, const A* x, const B* y, Y* to, std::int64_t count) {
   const float zero_a = q.zero_a, zero_b = q.zero_b, left = q.left, right = q.right, low = q.low, high = q.high;
   const float shift = -zero_a * left - zero_b * right;
   const std::int32_t zero = q.zero;
@@ -95,11 +102,11 @@ void compute_pair(const Pair& q, const kernel_call& call, std::int64_t first, st
   };
   if (q.multiplies) {
 #pragma omp simd
-    for (std::int64_t i = first; i < last; ++i)
+    for (std::int64_t i = 0; i < count; ++i)
       to[i] = stored((static_cast<float>(x[i]) - zero_a) * (static_cast<float>(y[i]) - zero_b) * left);
   } else {
 #pragma omp simd
-    for (std::int64_t i = first; i < last; ++i)
+    for (std::int64_t i = 0; i < count; ++i)
       to[i] = stored(static_cast<float>(x[i]) * left + (static_cast<float>(y[i]) * right + shift));
   }
 }
@@ -117,39 +124,60 @@ struct run_pair {
   void operator()(const kernel_call& call) const {
     // A copy, because bytes that are written could otherwise be those of these numbers, and each would be read again.
     parallel_parts(threads, count, 1024, 1, [q = *this, &call](std::int64_t first, std::int64_t last) {
-      compute_pair<A, B, Y>(q, call, first, last);
+      compute_pair(q, static_cast<const A*>(call.in[q.a]) + first, static_cast<const B*>(call.in[q.b]) + first,
+                   static_cast<Y*>(call.out[0]) + first, last - first);
     });
   }
 };
 
-inline kernel build_pair(const any_match& m, build_context& context) {
-  std::uint32_t pair = 0;
-  float low = -std::numeric_limits<float>::infinity(), high = -low;
+/// A sum, difference or product, and the bounds of what follows it.
+struct pair_of_nodes {
+  std::uint32_t node = 0;
+  float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
+};
+inline pair_of_nodes pair_in(const any_match& m) {
+  pair_of_nodes p;
   for (const std::uint32_t n : m.nodes()) {
-    if (m.is(n, ops::add) || m.is(n, ops::sub) || m.is(n, ops::mul)) pair = n;
-    if (m.is(n, ops::relu)) low = 0;
+    if (m.is(n, ops::add) || m.is(n, ops::sub) || m.is(n, ops::mul)) p.node = n;
+    if (m.is(n, ops::relu)) p.low = 0;
     if (!m.is(n, ops::clip)) continue;
-    low = static_cast<float>(m.at(m.inputs_of(n)[1]).scalar);
-    high = static_cast<float>(m.at(m.inputs_of(n)[2]).scalar);
+    p.low = static_cast<float>(m.at(m.inputs_of(n)[1]).scalar);
+    p.high = static_cast<float>(m.at(m.inputs_of(n)[2]).scalar);
   }
-  const auto source = [&](std::size_t i) { return static_cast<std::uint32_t>(m.at(m.inputs_of(pair)[i]).producer); };
+  return p;
+}
+/// The numbers of a kernel for a pair, whose operands and result have these scales. `lowest` is the smallest integer of the result.
+template <class Pair>
+Pair numbers_of(const any_match& m, const pair_of_nodes& p, byte_scale x, byte_scale y, byte_scale z, float lowest) {
+  const bool multiplies = m.is(p.node, ops::mul);
+  const double unit = z.scale, sign = m.is(p.node, ops::sub) ? -1 : 1;
+  const float least = lowest - z.zero_point;
+  const auto bound = [&](float f) {
+    return std::clamp(static_cast<float>(static_cast<double>(f) / unit), least, least + 255);
+  };
+  Pair q{};
+  q.multiplies = multiplies;
+  q.zero_a = x.zero_point, q.zero_b = y.zero_point;
+  q.left = static_cast<float>(static_cast<double>(x.scale) * (multiplies ? y.scale : 1.0F) / unit);
+  q.right = static_cast<float>(sign * static_cast<double>(y.scale) / unit);
+  q.low = bound(p.low), q.high = bound(p.high);
+  q.zero = static_cast<std::int32_t>(z.zero_point);
+  return q;
+}
+
+inline kernel build_pair(const any_match& m, build_context& context) {
+  const pair_of_nodes p = pair_in(m);
+  const auto source = [&](std::size_t i) { return static_cast<std::uint32_t>(m.at(m.inputs_of(p.node)[i]).producer); };
   const std::uint32_t a = m.inputs_of(source(0))[0], b = m.inputs_of(source(1))[0], root = m.nodes().back();
   const byte_scale x = scale_at(m, source(0)), y = scale_at(m, source(1)), z = scale_at(m, root);
-  const bool multiplies = m.is(pair, ops::mul);
-  const double unit = z.scale;
-  const auto left = static_cast<float>(static_cast<double>(x.scale) * (multiplies ? y.scale : 1.0F) / unit);
-  const auto right = static_cast<float>((m.is(pair, ops::sub) ? -1.0 : 1.0) * static_cast<double>(y.scale) / unit);
-  const float lowest = (m.type_of(m.output()).type == dtype::i8 ? -128.0F : 0.0F) - z.zero_point;
-  const auto bound = [&](float f) {
-    return std::clamp(static_cast<float>(static_cast<double>(f) / unit), lowest, lowest + 255);
-  };
+  const float lowest = m.type_of(m.output()).type == dtype::i8 ? -128.0F : 0.0F;
   kernel made = with_byte(m.type_of(a).type, [&]<class A>(A) {
     return with_byte(m.type_of(b).type, [&]<class B>(B) {
       return with_byte(m.type_of(m.output()).type, [&]<class Y>(Y) {
-        return kernel(std::string("quantised ") + m.kind_of(pair).name,
-                      run_pair<A, B, Y>{m.index_of(a), m.index_of(b), m.type_of(m.output()).dims.elements(),
-                                        context.threads(), multiplies, x.zero_point, y.zero_point, left, right,
-                                        bound(low), bound(high), static_cast<std::int32_t>(z.zero_point)});
+        auto q = numbers_of<run_pair<A, B, Y>>(m, p, x, y, z, lowest);
+        q.a = m.index_of(a), q.b = m.index_of(b);
+        q.count = m.type_of(m.output()).dims.elements(), q.threads = context.threads();
+        return kernel(std::string("quantised ") + m.kind_of(p.node).name, q);
       });
     });
   });

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -29,23 +30,34 @@ struct byte_window {
   std::int64_t images = 1, channels = 1;
 
   std::int64_t places() const { return y[0] * y[1] * y[2]; }
+  /// Whether the only output reads the whole image.
+  bool is_whole() const {
+    bool whole = places() == 1;
+    for (std::size_t d = 0; d < 3; ++d) whole = whole && pad[d] == 0 && dilation[d] == 1 && window[d] >= x[d];
+    return whole;
+  }
   std::int64_t inputs() const { return x[0] * x[1] * x[2]; }
+  /// The taps before a distance from the first one. A division takes longer than a vector of channels.
+  std::int64_t taps_before(std::size_t d, std::int64_t distance) const {
+    return dilation[d] == 1 ? distance : (distance + dilation[d] - 1) / dilation[d];
+  }
   /// The taps of one dimension that lie inside the image, for an output at `at`.
   std::pair<std::int64_t, std::int64_t> taps(std::size_t d, std::int64_t at) const {
     const std::int64_t begin = at * stride[d] - pad[d];
-    const std::int64_t first = begin >= 0 ? 0 : (-begin + dilation[d] - 1) / dilation[d];
-    const std::int64_t last = std::min(window[d], (x[d] - begin + dilation[d] - 1) / dilation[d]);
-    return {first, last};
+    return {begin >= 0 ? 0 : taps_before(d, -begin), std::min(window[d], taps_before(d, x[d] - begin))};
   }
   /// How many elements the mean of an output divides by if pads count: the window up to the end of the pads.
   std::int64_t reach(std::size_t d, std::int64_t at) const {
-    const std::int64_t begin = at * stride[d] - pad[d], end = x[d] + pad_end[d];
-    return std::min(window[d], (end - begin + dilation[d] - 1) / dilation[d]);
+    return std::min(window[d], taps_before(d, x[d] + pad_end[d] - (at * stride[d] - pad[d])));
+  }
+  std::array<std::int64_t, 3> coordinates(std::int64_t place) const {
+    const std::int64_t row = place / y[2], slice = y[0] == 1 ? 0 : row / y[1];
+    return {slice, row - slice * y[1], place - row * y[2]};
   }
   /// Calls visit(place of the input) for each tap of output place `place`.
   template <class Visit>
   void for_each_tap(std::int64_t place, const Visit& visit) const {
-    const std::int64_t at[3] = {place / (y[1] * y[2]), place / y[2] % y[1], place % y[2]};
+    const std::array<std::int64_t, 3> at = coordinates(place);
     std::pair<std::int64_t, std::int64_t> range[3];
     for (std::size_t d = 0; d < 3; ++d) range[d] = taps(d, at[d]);
     const auto in = [&](std::size_t d, std::int64_t tap) { return at[d] * stride[d] - pad[d] + tap * dilation[d]; };
@@ -140,12 +152,14 @@ struct run_max_pool_of_bytes {
   }
 };
 
+template <class T>
+kernel make_max_pool(const any_match& m, const build_context& context, std::uint32_t node, bool last) {
+  return kernel(
+      std::string("max of bytes") + (last ? ", channels last" : ""),
+      run_max_pool_of_bytes<T>{window_of(m, node), m.index_of(m.inputs_of(node)[0]), last, context.threads()});
+}
 inline kernel build_max_pool_of_bytes(const any_match& m, build_context& context, std::uint32_t node, bool last) {
-  const byte_window w = window_of(m, node);
-  return with_byte(m.type_of(m.output()).type, [&]<class T>(T) {
-    return kernel(std::string("max of bytes") + (last ? ", channels last" : ""),
-                  run_max_pool_of_bytes<T>{w, m.index_of(m.inputs_of(node)[0]), last, context.threads()});
-  });
+  return with_byte(m.type_of(m.output()).type, [&]<class T>(T) { return make_max_pool<T>(m, context, node, last); });
 }
 
 /// Sums of integers, from which means follow: (sum - taps * zero point) * scale / divisor.
@@ -159,17 +173,55 @@ struct run_mean_of_bytes {
   double scale;       ///< of the input, in units of the result
   float result_zero;  ///< of integers
 
+  /// The sum of so few bytes fits 16 bits.
+  static constexpr std::int64_t most_taps = 255;
+  using short_sum = std::conditional_t<std::is_signed_v<T>, std::int16_t, std::uint16_t>;
+  /// Channels of a vector.
+  static constexpr std::int64_t lanes = 32;
+
   void operator()(const kernel_call& call) const {
     const auto* const in = static_cast<const T*>(call.in[argument]);
     auto* const out = static_cast<Y*>(call.out[0]);
     const std::int64_t side = last ? w.channels : 1, planes = last ? w.images : w.images * w.channels;
-    const double cost = 0.25 * static_cast<double>(side * w.window[0] * w.window[1] * w.window[2]);
+    const std::int64_t window = w.window[0] * w.window[1] * w.window[2];
+    const bool by_vectors = last && side >= lanes && window <= most_taps;
+    const double cost = 0.25 * static_cast<double>(side * window);
     parallel_parts(threads, planes * w.places(), 1, cost, [&](std::int64_t first, std::int64_t end) {
-      for (std::int64_t o = first; o < end; ++o)
-        for (std::int64_t c = 0; c < side; c += channels_at_once)
-          mean(in + o / w.places() * w.inputs() * side + c, o % w.places(), out + o * side + c, side,
-               std::min(channels_at_once, side - c));
+      for (std::int64_t o = first; o < end; ++o) {
+        const std::int64_t which = o / w.places(), place = o - which * w.places();
+        const T* const plane = in + which * w.inputs() * side;
+        if (by_vectors) mean_by_vectors(plane, place, out + o * side);
+        else if (!last && w.is_whole()) mean_of_all(plane, out + o);
+        else
+          for (std::int64_t c = 0; c < side; c += channels_at_once)
+            mean(plane + c, place, out + o * side + c, side, std::min(channels_at_once, side - c));
+      }
     });
+  }
+
+  /// Means from the sums of some channels at one place.
+  template <class Sum>
+  void store(const Sum* sums, std::int64_t count, std::int64_t place, std::int64_t taps, Y* to) const {
+    std::int64_t divisor = taps;
+    if (counts_padding) {
+      const std::array<std::int64_t, 3> at = w.coordinates(place);
+      divisor = w.reach(0, at[0]) * w.reach(1, at[1]) * w.reach(2, at[2]);
+    }
+    const auto factor = static_cast<float>(scale / static_cast<double>(divisor));
+    const float shift = zero_point * static_cast<float>(taps);
+    const auto zero = static_cast<std::int32_t>(result_zero);
+    const float low = (std::is_same_v<Y, std::int8_t> ? -128.0F : 0.0F) - result_zero, high = low + 255;
+#pragma omp simd
+    for (std::int64_t c = 0; c < count; ++c) {
+      float mean = (static_cast<float>(sums[c]) - shift) * factor;
+      if constexpr (std::is_same_v<Y, float>) {
+        to[c] = mean;
+      } else {
+        mean = mean < low ? low : mean;
+        mean = mean > high ? high : mean;
+        to[c] = nearest_byte<Y>(mean, zero);
+      }
+    }
   }
 
   void mean(const T* plane, std::int64_t place, Y* to, std::int64_t side, std::int64_t count) const {
@@ -181,20 +233,49 @@ struct run_mean_of_bytes {
 #pragma omp simd
       for (std::int64_t c = 0; c < count; ++c) sums[static_cast<std::size_t>(c)] += from[c];
     });
-    std::int64_t divisor = taps;
-    if (counts_padding)
-      divisor =
-          w.reach(0, place / (w.y[1] * w.y[2])) * w.reach(1, place / w.y[2] % w.y[1]) * w.reach(2, place % w.y[2]);
-    const auto factor = static_cast<float>(scale / static_cast<double>(divisor));
-    const float shift = zero_point * static_cast<float>(taps), zero = result_zero;
-#pragma omp simd
-    for (std::int64_t c = 0; c < count; ++c) {
-      const float mean = (static_cast<float>(sums[static_cast<std::size_t>(c)]) - shift) * factor;
-      if constexpr (std::is_same_v<Y, float>) to[c] = mean;
-      else to[c] = to_byte<Y>(std::nearbyintf(mean) + zero);
+    store(sums.data(), count, place, taps, to);
+  }
+  /// The mean of all places of one channel, which lie side by side.
+  void mean_of_all(const T* plane, Y* to) const {
+    std::int32_t sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (std::int64_t i = 0; i < w.inputs(); ++i) sum += plane[i];
+    store(&sum, 1, 0, w.inputs(), to);
+  }
+  /// The means of all channels, which lie side by side. The last vector may overlap the one before it.
+  void mean_by_vectors(const T* plane, std::int64_t place, Y* to) const {
+    typedef T bytes __attribute__((vector_size(lanes)));
+    typedef short_sum wide __attribute__((vector_size(lanes * sizeof(short_sum))));
+    std::array<const T*, most_taps> from;
+    std::size_t taps = 0;
+    w.for_each_tap(place, [&](std::int64_t tap) { from[taps++] = plane + tap * w.channels; });
+    for (std::int64_t c = 0; c < w.channels; c += lanes) {
+      const std::int64_t first = std::min(c, w.channels - lanes);
+      wide sum{};
+      for (std::size_t tap = 0; tap < taps; ++tap) {
+        bytes x;
+        std::memcpy(&x, from[tap] + first, sizeof x);
+        sum += __builtin_convertvector(x, wide);
+      }
+      std::array<short_sum, lanes> sums;
+      std::memcpy(sums.data(), &sum, sizeof sum);
+      store(sums.data(), lanes, place, static_cast<std::int64_t>(taps), to + first);
     }
   }
 };
+
+/// The kernel of an average_pool or reduce_mean over integers of one scale.
+template <class T, class Y>
+kernel make_mean(const any_match& m, const build_context& context, std::uint32_t node, byte_scale from, byte_scale to,
+                 bool last) {
+  std::uint32_t x = m.inputs_of(node)[0];
+  if (m.index_of(x) == match_record::nothing) x = m.inputs_of(static_cast<std::uint32_t>(m.at(x).producer))[0];
+  const bool counts = m.is(node, ops::average_pool) && m.attributes(node, ops::average_pool).count_padding;
+  const double scale = static_cast<double>(from.scale) / static_cast<double>(to.scale);
+  return kernel(std::string("mean of bytes") + (last ? ", channels last" : ""),
+                run_mean_of_bytes<T, Y>{window_of(m, node), m.index_of(x), last, counts, context.threads(),
+                                        from.zero_point, scale, to.zero_point});
+}
 
 inline kernel build_mean(const any_match& m, build_context& context, bool last) {
   std::uint32_t node = 0, source = 0;
@@ -206,17 +287,11 @@ inline kernel build_mean(const any_match& m, build_context& context, bool last) 
   }
   const std::uint32_t x = m.inputs_of(source)[0];
   const byte_scale from = scale_at(m, source);
-  const byte_window w = window_of(m, node);
-  const bool counts = m.is(node, ops::average_pool) && m.attributes(node, ops::average_pool).count_padding;
-  const double scale = static_cast<double>(from.scale) / static_cast<double>(result.scale);
-  const auto make = [&]<class T, class Y>(T, Y) {
-    return kernel(std::string("mean of bytes") + (last ? ", channels last" : ""),
-                  run_mean_of_bytes<T, Y>{w, m.index_of(x), last, counts, context.threads(), from.zero_point, scale,
-                                          result.zero_point});
-  };
   const dtype type = m.type_of(m.output()).type;
-  kernel made = with_byte(m.type_of(x).type, [&](auto t) {
-    return type == dtype::f32 ? make(t, float{}) : type == dtype::i8 ? make(t, std::int8_t{}) : make(t, std::uint8_t{});
+  kernel made = with_byte(m.type_of(x).type, [&]<class T>(T) {
+    return type == dtype::f32  ? make_mean<T, float>(m, context, node, from, result, last)
+           : type == dtype::i8 ? make_mean<T, std::int8_t>(m, context, node, from, result, last)
+                               : make_mean<T, std::uint8_t>(m, context, node, from, result, last);
   });
   for (std::size_t i = 0; i < m.arguments().size(); ++i)
     if (i != m.index_of(x)) made.does_not_read(i);

@@ -1,15 +1,17 @@
 // Loops between float32 and integers of 8 bits, for adapters that are compiled for this processor.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <collage/backends/any_match.hpp>
 #include <collage/backends/impl/team.hpp>
 #include <collage/ops.hpp>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 
-#ifdef __AVX512VBMI__
+#ifdef __AVX512BW__
 #include <immintrin.h>
 #endif
 
@@ -65,6 +67,9 @@ void dequantise(const T* from, Y* to, std::int64_t first, std::int64_t last, Y s
   for (std::int64_t i = first; i < last; ++i) to[i] = (static_cast<Y>(from[i]) - zero_point) * scale;
 }
 
+/// An entry for each of the 256 bytes.
+using byte_table = std::array<std::uint8_t, 256>;
+
 /// Replaces bytes by the entries of a table.
 inline void look_up(const std::uint8_t* table, const std::uint8_t* from, std::uint8_t* to, std::int64_t first,
                     std::int64_t last) {
@@ -77,8 +82,29 @@ inline void look_up(const std::uint8_t* table, const std::uint8_t* from, std::ui
     const __m512i low = _mm512_permutex2var_epi8(a, x, b), high = _mm512_permutex2var_epi8(c, x, d);
     _mm512_storeu_si512(to + i, _mm512_mask_blend_epi8(_mm512_movepi8_mask(x), low, high));
   }
+  if (i < last) {  // rows of channels may be short
+    const __mmask64 rest = ~std::uint64_t{0} >> (64 - (last - i));
+    const __m512i x = _mm512_maskz_loadu_epi8(rest, from + i);
+    const __m512i low = _mm512_permutex2var_epi8(a, x, b), high = _mm512_permutex2var_epi8(c, x, d);
+    _mm512_mask_storeu_epi8(to + i, rest, _mm512_mask_blend_epi8(_mm512_movepi8_mask(x), low, high));
+    i = last;
+  }
 #endif
   for (; i < last; ++i) to[i] = table[from[i]];
+}
+
+/// Copies some bytes: without a call, which would cost more than a short row.
+inline void copy_short(const std::uint8_t* from, std::uint8_t* to, std::int64_t count) {
+#ifdef __AVX512BW__
+  if (count <= 512) {
+    for (std::int64_t i = 0; i < count; i += 64) {
+      const __mmask64 some = count - i >= 64 ? ~__mmask64{0} : ~__mmask64{0} >> (64 - (count - i));
+      _mm512_mask_storeu_epi8(to + i, some, _mm512_maskz_loadu_epi8(some, from + i));
+    }
+    return;
+  }
+#endif
+  std::memcpy(to, from, static_cast<std::size_t>(count));
 }
 
 }  // namespace
