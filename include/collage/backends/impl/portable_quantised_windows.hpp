@@ -178,37 +178,57 @@ struct run_mean_of_bytes {
   using short_sum = std::conditional_t<std::is_signed_v<T>, std::int16_t, std::uint16_t>;
   /// Channels of a vector.
   static constexpr std::int64_t lanes = 32;
+  typedef T bytes __attribute__((vector_size(lanes)));
+  typedef short_sum wide __attribute__((vector_size(lanes * sizeof(short_sum))));
+  /// The longest row of places whose sums are kept.
+  static constexpr std::int64_t most_columns = 256;
 
   void operator()(const kernel_call& call) const {
     const auto* const in = static_cast<const T*>(call.in[argument]);
     auto* const out = static_cast<Y*>(call.out[0]);
     const std::int64_t side = last ? w.channels : 1, planes = last ? w.images : w.images * w.channels;
-    const std::int64_t window = w.window[0] * w.window[1] * w.window[2];
+    const std::int64_t window = w.window[0] * w.window[1] * w.window[2], places = w.places();
     const bool by_vectors = last && side >= lanes && window <= most_taps;
     const double cost = 0.25 * static_cast<double>(side * window);
-    parallel_parts(threads, planes * w.places(), 1, cost, [&](std::int64_t first, std::int64_t end) {
+    const auto plane = [&](std::int64_t which) { return in + which * w.inputs() * side; };
+    if (by_vectors && w.y[2] > 1 && std::max(w.y[2], w.x[2]) <= most_columns) {
+      const std::int64_t rows = w.y[0] * w.y[1];
+      parallel_parts(threads, planes * rows, 1, cost * static_cast<double>(w.y[2]),
+                     [&](std::int64_t first, std::int64_t end) {
+                       for (std::int64_t row = first; row < end; ++row)
+                         means_of_row(plane(row / rows), row % rows, out + row * w.y[2] * side);
+                     });
+      return;
+    }
+    parallel_parts(threads, planes * places, 1, cost, [&](std::int64_t first, std::int64_t end) {
       for (std::int64_t o = first; o < end; ++o) {
-        const std::int64_t which = o / w.places(), place = o - which * w.places();
-        const T* const plane = in + which * w.inputs() * side;
-        if (by_vectors) mean_by_vectors(plane, place, out + o * side);
-        else if (!last && w.is_whole()) mean_of_all(plane, out + o);
+        const std::int64_t which = o / places, place = o - which * places;
+        if (by_vectors) mean_by_vectors(plane(which), place, out + o * side);
+        else if (!last && w.is_whole()) mean_of_all(plane(which), out + o);
         else
           for (std::int64_t c = 0; c < side; c += channels_at_once)
-            mean(plane + c, place, out + o * side + c, side, std::min(channels_at_once, side - c));
+            mean(plane(which) + c, place, out + o * side + c, side, std::min(channels_at_once, side - c));
       }
     });
   }
 
-  /// Means from the sums of some channels at one place.
-  template <class Sum>
-  void store(const Sum* sums, std::int64_t count, std::int64_t place, std::int64_t taps, Y* to) const {
+  /// A mean is sum * factor + shift, in units of the result.
+  struct line {
+    float factor = 0, shift = 0;
+  };
+  line line_of(std::int64_t place, std::int64_t taps) const {
     std::int64_t divisor = taps;
     if (counts_padding) {
       const std::array<std::int64_t, 3> at = w.coordinates(place);
       divisor = w.reach(0, at[0]) * w.reach(1, at[1]) * w.reach(2, at[2]);
     }
     const auto factor = static_cast<float>(scale / static_cast<double>(divisor));
-    const float shift = zero_point * static_cast<float>(taps);
+    return {factor, zero_point * static_cast<float>(taps)};
+  }
+  /// Means from the sums of some channels.
+  template <class Sum>
+  void store(const Sum* sums, std::int64_t count, const line& its, Y* to) const {
+    const float factor = its.factor, shift = its.shift;
     const auto zero = static_cast<std::int32_t>(result_zero);
     const float low = (std::is_same_v<Y, std::int8_t> ? -128.0F : 0.0F) - result_zero, high = low + 255;
 #pragma omp simd
@@ -223,6 +243,16 @@ struct run_mean_of_bytes {
       }
     }
   }
+  void store(const wide& sum, const line& its, Y* to) const {
+    std::array<short_sum, lanes> sums;
+    std::memcpy(sums.data(), &sum, sizeof sum);
+    store(sums.data(), lanes, its, to);
+  }
+  static void add(const T* from, wide& sum) {
+    bytes x;
+    std::memcpy(&x, from, sizeof x);
+    sum += __builtin_convertvector(x, wide);
+  }
 
   void mean(const T* plane, std::int64_t place, Y* to, std::int64_t side, std::int64_t count) const {
     std::array<std::int32_t, channels_at_once> sums{};
@@ -233,33 +263,61 @@ struct run_mean_of_bytes {
 #pragma omp simd
       for (std::int64_t c = 0; c < count; ++c) sums[static_cast<std::size_t>(c)] += from[c];
     });
-    store(sums.data(), count, place, taps, to);
+    store(sums.data(), count, line_of(place, taps), to);
   }
   /// The mean of all places of one channel, which lie side by side.
   void mean_of_all(const T* plane, Y* to) const {
     std::int32_t sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (std::int64_t i = 0; i < w.inputs(); ++i) sum += plane[i];
-    store(&sum, 1, 0, w.inputs(), to);
+    store(&sum, 1, line_of(0, w.inputs()), to);
   }
   /// The means of all channels, which lie side by side. The last vector may overlap the one before it.
   void mean_by_vectors(const T* plane, std::int64_t place, Y* to) const {
-    typedef T bytes __attribute__((vector_size(lanes)));
-    typedef short_sum wide __attribute__((vector_size(lanes * sizeof(short_sum))));
     std::array<const T*, most_taps> from;
     std::size_t taps = 0;
     w.for_each_tap(place, [&](std::int64_t tap) { from[taps++] = plane + tap * w.channels; });
+    const line its = line_of(place, static_cast<std::int64_t>(taps));
     for (std::int64_t c = 0; c < w.channels; c += lanes) {
       const std::int64_t first = std::min(c, w.channels - lanes);
       wide sum{};
-      for (std::size_t tap = 0; tap < taps; ++tap) {
-        bytes x;
-        std::memcpy(&x, from[tap] + first, sizeof x);
-        sum += __builtin_convertvector(x, wide);
+      for (std::size_t tap = 0; tap < taps; ++tap) add(from[tap] + first, sum);
+      store(sum, its, to + first);
+    }
+  }
+  /// The same for a row of places. Windows overlap, so each column of the image is added up once.
+  void means_of_row(const T* plane, std::int64_t row, Y* to) const {
+    std::array<line, most_columns> lines;
+    std::array<const T*, most_taps> from;  // the lines of the image that the windows reach
+    const std::array<std::int64_t, 3> at = w.coordinates(row * w.y[2]);
+    const auto in = [&](std::size_t d, std::int64_t tap) {
+      return at[d] * w.stride[d] - w.pad[d] + tap * w.dilation[d];
+    };
+    const auto [first_i, last_i] = w.taps(0, at[0]);
+    const auto [first_j, last_j] = w.taps(1, at[1]);
+    std::size_t count = 0;
+    for (std::int64_t i = first_i; i < last_i; ++i)
+      for (std::int64_t j = first_j; j < last_j; ++j)
+        from[count++] = plane + (in(0, i) * w.x[1] + in(1, j)) * w.x[2] * w.channels;
+    for (std::int64_t o = 0; o < w.y[2]; ++o) {
+      const auto [first, last_tap] = w.taps(2, o);
+      lines[static_cast<std::size_t>(o)] =
+          line_of(row * w.y[2] + o, static_cast<std::int64_t>(count) * std::max<std::int64_t>(last_tap - first, 0));
+    }
+    wide sums[most_columns];
+    for (std::int64_t c = 0; c < w.channels; c += lanes) {
+      const std::int64_t begin = std::min(c, w.channels - lanes);
+      for (std::int64_t column = 0; column < w.x[2]; ++column) {
+        wide sum{};
+        for (std::size_t tap = 0; tap < count; ++tap) add(from[tap] + column * w.channels + begin, sum);
+        sums[column] = sum;
       }
-      std::array<short_sum, lanes> sums;
-      std::memcpy(sums.data(), &sum, sizeof sum);
-      store(sums.data(), lanes, place, static_cast<std::int64_t>(taps), to + first);
+      for (std::int64_t o = 0; o < w.y[2]; ++o) {
+        const auto [first, last_tap] = w.taps(2, o);
+        wide sum{};
+        for (std::int64_t k = first; k < last_tap; ++k) sum += sums[o * w.stride[2] - w.pad[2] + k * w.dilation[2]];
+        store(sum, lines[static_cast<std::size_t>(o)], to + o * w.channels + begin);
+      }
     }
   }
 };
