@@ -71,7 +71,7 @@ class estimator {
     const std::uint32_t structure = known_.candidates.structure_of(candidate);
     bool any = allows_fallbacks_;
     for (const std::uint32_t i : known_.costs.rivals_of(structure))
-      if (!any && !is_fallback(i)) any = entry_of(i).refusal.empty();
+      if (!any && !is_fallback(i)) any = entry_of(i).refusal.empty() && rounds_nothing(i);
     for (const std::uint32_t i : known_.costs.rivals_of(structure)) {
       if (!is_fallback(i)) continue;
       std::string& refusal = entry_of(i).refusal;
@@ -154,6 +154,9 @@ class estimator {
   }
 
   measured_cost& entry_of(std::uint32_t candidate) { return known_.costs.entry_of(known_.candidates[candidate]); }
+  bool rounds_nothing(std::uint32_t candidate) const {
+    return !rounding_of(known_.task.network, known_.layouts.borders_of(candidate));
+  }
   bool is_fallback(std::uint32_t candidate) const {
     return is_last_resort(known_.task.backends, known_.candidates[candidate]);
   }

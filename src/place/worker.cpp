@@ -92,6 +92,9 @@ class worker_client::state {
     bool is_last_resort(std::size_t i) const {
       return collage::is_last_resort(backends, group.candidates.list[group.asked[i]]);
     }
+    bool rounds_nothing(std::size_t i) const {
+      return collage::rounds_nothing(group.network, backends, group.candidates, group.candidates.list[group.asked[i]]);
+    }
   };
 
   /// Sends requests until all candidates in `open` have a result. If workers cannot measure them, returns why. The caller then
@@ -174,7 +177,7 @@ class worker_client::state {
           continue;
         }
         if (const std::string why_not = try_alone(q, i, open, found, is_refused); !why_not.empty()) return why_not;
-        any = any || found[i].refusal.empty();
+        any = any || (found[i].refusal.empty() && q.rounds_nothing(i));
         std::erase(open, i);
       }
     }

@@ -362,14 +362,15 @@ class structure_rivals {
 
 }  // namespace detail
 
-/// The refusal of a fallback kernel whose nodes another kernel runs.
+/// The refusal of a fallback kernel whose nodes another kernel runs, without rounding.
 inline constexpr const char* needless_fallback = "is a fallback kernel, and another kernel runs these nodes";
 
 /// The refusal of a kernel for which a budget left no time, where another kernel runs the nodes. It is not kept.
 inline constexpr const char* no_time_for_it = "there was no time to build it, and another kernel runs these nodes";
 
 /// Measures candidates of one structure against each other. `asked` are positions in `candidates.list`, all at one group.
-/// Returns a result for each, in the same order. Fallback kernels are tried only if no other kernel can be used. Once some kernel can
+/// Returns a result for each, in the same order. Fallback kernels are tried only if no other kernel that rounds nothing can be used. Once
+/// some kernel can
 /// be used, none is built after `setup.stop` returned true or half of `setup.slot_ms` went by, unless `setup.needs_all`.
 inline std::vector<measured_candidate> measure_candidates(const graph& network, backend_table backends,
                                                           const place_candidates& candidates,
@@ -383,11 +384,12 @@ inline std::vector<measured_candidate> measure_candidates(const graph& network, 
   };
   detail::structure_rivals rivals(network, backends, candidates, asked, setup);
   std::vector<std::size_t> who;
+  bool has_exact = false;
   for (const detail::building_turn& turn :
        detail::building_order(network, backends, candidates, asked, setup.slot_ms > 0)) {
     measured_candidate& found = measured[turn.which];
     const bool is_over = !rivals.empty() && !setup.needs_all && ((setup.stop && setup.stop()) || left_ms(0.5) == 0);
-    if (turn.is_fallback && !rivals.empty()) {
+    if (turn.is_fallback && has_exact) {
       found.refusal = needless_fallback;
     } else if (is_over) {
       found.refusal = no_time_for_it;
@@ -395,7 +397,9 @@ inline std::vector<measured_candidate> measure_candidates(const graph& network, 
     } else {
       found.refusal = rivals.add(candidates.list[asked[turn.which]], turn, found);
     }
-    if (found.refusal.empty()) who.push_back(turn.which);
+    if (!found.refusal.empty()) continue;
+    who.push_back(turn.which);
+    has_exact = has_exact || rounds_nothing(network, backends, candidates, candidates.list[asked[turn.which]]);
   }
   if (who.empty()) return measured;
   const rival_times found = rivals.race(left_ms(1));
