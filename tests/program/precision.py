@@ -2,6 +2,7 @@
 """collage tune --precision: plans in bfloat16 within an error, on samples from files, and everything that can be wrong with them."""
 import json
 import pathlib
+import struct
 import unittest
 
 import models
@@ -109,6 +110,42 @@ class Precision(Case):
             self.assertEqual(made["precision"], "bf16, error at most 100 %, kept in fp32: kind:matmul")
             for text in done.stdout, self.succeeds("explain", self.product, "--plan", self.path("plan.json")).stdout:
                 self.assertIn("By your choice, these stay in float32: kind:matmul (1 node).", " ".join(text.split()))
+
+    def test_a_quantised_file_is_quantised_anew(self):
+        """A product of integers: what a plan rounds is free, and later commands know of which network the plan is."""
+        def constant(name, kind, extents, raw):
+            return models.field(5, b"".join(models.field(1, e) for e in extents) + models.field(2, kind) + models.field(8, name) +
+                                models.field(9, raw))
+        f32, u8, i8 = 1, 2, 3
+        weights = bytes((i * 37) % 251 for i in range(512 * 512))
+        path = self.folder / "integers.onnx"
+        path.write_bytes(models.model(
+            constant("s", f32, [], struct.pack("<f", 0.01)), constant("z", u8, [], bytes([100])),
+            constant("w", i8, [512, 512], weights), constant("ws", f32, [], struct.pack("<f", 0.002)), constant("wz", i8, [], bytes([0])),
+            constant("os", f32, [], struct.pack("<f", 0.1)), constant("oz", u8, [], bytes([0])),
+            models.node("QuantizeLinear", ["a", "s", "z"], ["aq"]), models.node("DequantizeLinear", ["aq", "s", "z"], ["af"]),
+            models.node("DequantizeLinear", ["w", "ws", "wz"], ["wf"]), models.node("MatMul", ["af", "wf"], ["p"]),
+            models.node("Relu", ["p"], ["r"]), models.node("QuantizeLinear", ["r", "os", "oz"], ["rq"]),
+            models.node("DequantizeLinear", ["rq", "os", "oz"], ["rf"]), models.node("Neg", ["rf"], ["y"]),
+            models.port(11, "a", [256, 512]), models.port(12, "y", [256, 512])))
+        samples = self.folder / "integer_samples"
+        samples.mkdir(exist_ok=True)
+        for i in range(6):
+            (samples / f"{i}.npy").write_bytes(npy((256, 512), values=ramp(256 * 512, i)))
+        plan = self.path("anew.json")
+        self.succeeds("tune", str(path), *self.words, "--precision", "any", "--error", "5%", "--data", str(samples), "--requantise",
+                      "--plan", plan)
+        made = json.loads(pathlib.Path(plan).read_text())
+        self.assertEqual(complaints(made, SCHEMA), [])
+        # Nothing is quantised but what the plan chooses.
+        self.assertNotIn("quantize_linear", json.dumps(made["chosen"]))
+        for command in "run", "verify", "explain":
+            self.assertIn("note: the plan was made with --requantise, and does not round as the network's file says",
+                          self.succeeds(command, str(path), "--plan", plan).stderr)
+        self.refused("tune", str(path), "--plan", plan, "--requantise",
+                     saying="--requantise: it only affects plans of lower precision; add --precision bf16, or leave it out")
+        self.refused("tune", self.product, "--plan", plan, "--precision", "bf16", "--requantise",
+                     saying="product.onnx: no value is quantised to 8 bits by one known scale and zero point; leave out --requantise")
 
     def test_no_error_is_float32(self):
         done, made = self.tuned("--precision", "any", "--error", "0")

@@ -150,6 +150,8 @@ class command_list {
     c.network()
         ->add_option("--plan", given_.plan_file, "Where to write the plan; required, unless --shape names several")
         ->option_text("FILE");
+    c->add_flag("--requantise", given_.requantise,
+                "With --precision: choose anew what a quantised file rounds, by its ranges");
     c->add_option("--curve", given_.curve_file, "With --precision: also draw the time over ten errors, as SVG")
         ->option_text("FILE");
     c.placing().output();

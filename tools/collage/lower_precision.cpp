@@ -2,6 +2,7 @@
 
 #include "backends.hpp"
 #include "error_option.hpp"
+#include "network.hpp"
 #include "terminal.hpp"
 
 #include <collage/error.hpp>
@@ -67,6 +68,7 @@ c::within_error_options measuring_for(const options& given, const c::graph& netw
   measuring.progress = progress;
   if (!given.known_ranges.empty())
     measuring.ranges = std::make_shared<const c::network_ranges>(c::load_ranges(given.known_ranges, network));
+  else if (given.requantise) measuring.ranges = std::make_shared<const c::network_ranges>(ranges_in_file(given));
   return measuring;
 }
 
@@ -87,7 +89,8 @@ c::precision_options precision_options_of(const options& given) {
   if (how.elements == c::precisions::f32) {
     for (const auto& [is_given, name] :
          {std::pair(!given.error.empty(), "--error"), std::pair(!given.kept.empty(), "--keep"),
-          std::pair(!given.data.empty(), "--data"), std::pair(!given.known_ranges.empty(), "--ranges")})
+          std::pair(!given.data.empty(), "--data"), std::pair(!given.known_ranges.empty(), "--ranges"),
+          std::pair(given.requantise, "--requantise")})
       if (is_given)
         throw c::error(c::error_kind::invalid_argument, "it only affects plans of lower precision", name,
                        "add --precision bf16, or leave it out");

@@ -3,7 +3,9 @@
 #include "open_shapes.hpp"
 #include "terminal.hpp"
 
+#include <collage/ops.hpp>
 #include <collage/pass/optimise.hpp>
+#include <collage/place/requantise.hpp>
 #include <collage/zoo/all.hpp>
 
 #if COLLAGE_HAS_ONNX
@@ -317,12 +319,68 @@ options with_shapes(const options& given) { return given; }
 
 #endif
 
-c::graph load_ready_network(const options& given) {
+namespace {
+
+c::requantised_network requantised(const options& given, const c::graph& network) {
+  try {
+    return c::requantise(network);
+  } catch (const c::error& e) {
+    if (e.kind() != c::error_kind::invalid_argument) throw;
+    throw c::error(e.kind(), "no value is quantised to 8 bits by one known scale and zero point",
+                   "network " + given.network, "leave out --requantise");
+  }
+}
+
+/// The network without rounding if the plan that the options name was made for it.
+std::optional<c::graph> planned_without_rounding(const options& given, const c::graph& quantised) {
+  const c::json plan = c::read_plan_file(given.plan_file);
+  const std::string its = c::json_place(plan, given.plan_file, c::detail::new_plan)["fingerprint"].text();
+  try {
+    c::graph free = c::requantise(quantised).network;
+    if (its == c::detail::hex_of(free.fingerprint())) return free;
+  } catch (const c::error& e) {  // no file of integers
+    if (e.kind() != c::error_kind::invalid_argument) throw;
+  }
+  return {};
+}
+
+/// Whether some value is rounded to integers.
+bool is_quantised(const c::graph& network) {
+  const c::graph_view view = network.view();
+  for (std::uint32_t n = 0; n < network.nodes().size(); ++n)
+    if (view.kind_id_of(n) == c::kind_id<struct c::ops::dequantize_linear>) return true;
+  return false;
+}
+
+/// As the file has it, with contents of all constants. Prints the notes, unless --quiet is given.
+c::graph load_filled(const options& given) {
   loaded l = load_network(given);
   if (!given.quiet)
     for (const std::string& note : l.notes) complain("note: " + note);
   c::fill_constants(l.network);
-  return c::optimise(l.network);
+  return std::move(l.network);
+}
+
+}  // namespace
+
+c::graph load_ready_network(const options& given) {
+  const c::graph network = load_filled(given);
+  return given.requantise ? requantised(given, network).network : c::optimise(network);
+}
+
+c::graph load_planned_network(const options& given) {
+  const c::graph network = load_filled(given);
+  std::optional<c::graph> free = is_quantised(network) ? planned_without_rounding(given, network) : std::nullopt;
+  if (!free) return c::optimise(network);
+  if (!given.quiet)
+    complain("note: the plan was made with --requantise, and does not round as the network's file says");
+  return *std::move(free);
+}
+
+c::network_ranges ranges_in_file(const options& given) {
+  loaded l = load_network(given);
+  c::fill_constants(l.network);
+  return requantised(given, l.network).ranges;
 }
 
 }  // namespace program

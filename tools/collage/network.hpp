@@ -3,6 +3,7 @@
 
 #include "options.hpp"
 
+#include <collage/calibrate/ranges.hpp>
 #include <collage/graph/graph.hpp>
 
 #if COLLAGE_HAS_ONNX
@@ -58,7 +59,13 @@ std::vector<collage::open_port> inputs_of(const options& given);
 options with_shapes(const options& given);
 
 /// Loads the network and makes it ready to be placed: fills its constants and runs the passes. Prints the notes, unless
-/// --quiet is given.
+/// --quiet is given. With --requantise it is the network without the rounding of the file.
 collage::graph load_ready_network(const options& given);
+
+/// The same for --plan: it may be a plan that was made with --requantise.
+collage::graph load_planned_network(const options& given);
+
+/// The ranges that a quantised file has for the values of its network without rounding.
+collage::network_ranges ranges_in_file(const options& given);
 
 }  // namespace program

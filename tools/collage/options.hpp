@@ -29,6 +29,7 @@ struct options {
   std::string precision, error;               ///< as in place_options, such as bf16 and 1%; empty: not given
   std::vector<std::string> kept;              ///< what stays in float32, as in place_options
   std::string known_ranges;                   ///< a file of ranges, for integers of 8 bits; empty: none
+  bool requantise = false;                    ///< of tune: precision and ranges of a quantised file are free
   std::string curve_file;                     ///< of tune: a picture of time over errors; empty: none
   std::string memory;                         ///< for weights: 1.5x or 200MB; empty: as place_options has it
   bool accept_version_change = false;

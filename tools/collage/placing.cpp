@@ -129,6 +129,7 @@ void refuse_what_makes_plans(const options& given) {
   add(!given.kept.empty(), "--keep");
   add(!given.data.empty(), "--data");
   add(!given.known_ranges.empty(), "--ranges");
+  add(given.requantise, "--requantise");
   if (names.empty()) return;
   const bool is_one = names.find(" and ") == std::string::npos;
   throw c::error(
@@ -157,7 +158,7 @@ void check_fits(const placed& p, const options& given) {
 placed read_plan(const options& given) {
   refuse_what_makes_plans(given);
   placed p;
-  p.network = load_ready_network(given);
+  p.network = load_planned_network(given);
   p.made = c::load_plan(given.plan_file, p.network);
   std::set<std::string> made_of;
   for (const c::plan_backend& b : p.made.backends) made_of.insert(b.name);
