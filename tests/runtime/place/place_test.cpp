@@ -193,6 +193,25 @@ TEST(place, refuses_kernels_that_are_wrong_in_place) {
   }));
 }
 
+TEST(place, stored_costs_decide_where_there_is_no_time) {
+  using set = c::backend_set<slow, loops>;
+  const collage_test::temporary_folder here;
+  const c::graph network = block();
+  c::place_options o = quick_options();
+  o.store = here.path("costs.db");
+  // Without a comparison, no placement runs.
+  o.comparing.seconds = 0;
+  const c::placed_plan measured = c::place<set>(network, o);
+  EXPECT_GT(measured.report.measured, 0U);
+  EXPECT_TRUE(measured.runs.empty());
+  EXPECT_EQ(measured.origin, "search");
+  o.budget_s = 1e-6;
+  const c::placed_plan hasty = c::place<set>(network, o);
+  EXPECT_EQ(hasty.report.measured, 0U);
+  EXPECT_GT(hasty.report.from_store, 0U);
+  EXPECT_DOUBLE_EQ(hasty.first_cost_ms, measured.first_cost_ms);
+}
+
 TEST(place, keeps_nan_and_infinity_where_that_is_asked) {
   using set = c::backend_set<finite, slow>;
   const collage_test::temporary_folder here;
