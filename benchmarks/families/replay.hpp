@@ -83,6 +83,8 @@ class replay {
     for (std::size_t turn = 0; total_ < within_.measurements; ++turn) {
       std::vector<std::size_t> scope(tasks_.size());
       std::iota(scope.begin(), scope.end(), std::size_t{0});
+      std::erase_if(scope, [&](std::size_t i) { return tasks_[i].measured.size() == tasks_[i].is_measured.size(); });
+      if (scope.empty()) break;  // each point of the table is measured
       const std::size_t now = pick(scope, turn);
       measure(now, within_.batch);
       if (how_.foresee <= 0) continue;

@@ -24,19 +24,29 @@ namespace collage::inline v0 {
 
 namespace {
 
-/// The kinds of the nodes that compute and read a value.
+/// The kinds of the nodes that compute and read a value, and the operands of the first by name.
 struct surroundings {
   std::uint64_t producer = 0;
   std::set<std::uint64_t> readers = {};
+  std::set<std::string> operands = {}, constants = {};
 
   surroundings(const graph& network, std::uint32_t v) {
     const graph_view view = network.view();
-    if (network.at(v).producer >= 0) producer = view.kind_id_of(static_cast<std::uint32_t>(network.at(v).producer));
+    if (const std::int32_t node = network.at(v).producer; node >= 0) {
+      producer = view.kind_id_of(static_cast<std::uint32_t>(node));
+      for (const std::uint32_t x : view.inputs_of(static_cast<std::uint32_t>(node))) {
+        operands.insert(network.value_name(x));
+        if (network.at(x).role == value_role::constant) constants.insert(network.value_name(x));
+      }
+    }
     for (const use& reader : view.uses_of(v)) readers.insert(view.kind_id_of(reader.node));
   }
-  /// Whether passes left the numbers of a value of this name as they were. `fold_scales` moves factors into a product and leaves its name.
+  /// Whether passes left the numbers of a value of this name as they were. `fold_scales` moves factors into the weights of a product, which
+  /// get another name, and leaves that of the product.
   bool has_become(const surroundings& now) const {
-    return producer == now.producer && (producer != kind_id<struct ops::matmul> || readers == now.readers);
+    if (producer != now.producer) return false;
+    return producer != kind_id<struct ops::matmul> ||
+           (readers == now.readers && std::ranges::includes(operands, now.constants));
   }
 };
 

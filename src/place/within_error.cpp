@@ -53,6 +53,8 @@ constexpr double most_correction = 1e3;
 constexpr double least_change = 0.8;
 /// The parts of the time that is left: for one turn, and for errors of single values.
 constexpr double share_of_turn = 0.45, share_of_errors = 0.3;
+/// Plans that are made once more by a complete placing.
+constexpr int most_full_turns = 2;
 /// Enough samples that a sample is left for each part.
 constexpr std::size_t least_held_back = 2;
 
@@ -92,8 +94,6 @@ class placing_within_error {
     // With few samples, half of them are held back.
     used_ = given == wanted ? how.measuring.samples : given / 2;
     held_back_ = given - used_;
-    // Turns share costs.
-    if (options_.store.empty() && options_.costs == placing_costs::measured) scratch_.emplace().serve(options_);
   }
 
   std::shared_ptr<const rounding_errors> errors() {
@@ -111,6 +111,8 @@ class placing_within_error {
   }
 
   placed_within_error run() {
+    // Turns share costs.
+    if (options_.store.empty() && options_.costs == placing_costs::measured) scratch_.emplace().serve(options_);
     options_.precision.scales = scales();
     const std::vector<rounded_value> values = rounded_values(network_, backends_, options_);
     if (values.empty()) return unrounded("no kernel that can run here rounds anything");
@@ -123,6 +125,7 @@ class placing_within_error {
     placed_within_error made;
     try {
       made = quick_turn(1, values, errors, 1, exact);
+      if (is_confirmed(made) && options_.improved) options_.improved(made);
       if (is_confirmed(made) || !made.plan::error) return finished(full_turn(std::move(made), values, exact));
     } catch (const error& e) {  // its share of the time may be too short for any plan
       return unrounded(std::string("a plan that rounds values could not be made: ") + e.what());
@@ -133,14 +136,15 @@ class placing_within_error {
       return unrounded(std::string("the errors of single values could not be measured: ") + e.what());
     }
     made.plan::error->predicted = predicted(made.chosen, values, errors);
-    return within(std::max(1.0, corrected(made)), values, errors, exact);
+    const double correction = std::max(1.0, corrected(made));
+    return within(std::move(made), correction, values, errors, exact);
   }
 
  private:
-  /// Makes plans by these errors, multiplied by a correction that is corrected again, until one is confirmed.
-  placed_within_error within(double correction, const std::vector<rounded_value>& values, const value_errors& errors,
-                             const dynamic_engine& exact) {
-    placed_within_error made;
+  /// Makes plans by these errors, multiplied by a correction that is corrected again, until one is confirmed. `made` is the plan of
+  /// the turn before, which was not.
+  placed_within_error within(placed_within_error made, double correction, const std::vector<rounded_value>& values,
+                             const value_errors& errors, const dynamic_engine& exact) {
     std::optional<placed_within_error> best;
     for (std::size_t turns = 2; turns <= how_.most_turns && !is_over() && !(best && is_ended()); ++turns) {
       try {
@@ -239,19 +243,23 @@ class placing_within_error {
     if (options_.budget_s > 0) how.budget_s = std::max(share_of_turn * left_s(), 1e-3);
     return turn(number, values, errors, correction, exact, std::move(how));
   }
-  /// The plan of a quick turn again, with all that placing can do in the time that is left. The quick one if it is not confirmed.
+  /// The plan of a quick turn again, with all that placing can do in the time that is left. If it is not confirmed, once more with a
+  /// larger correction. Otherwise the quick plan, as one of a placing that was interrupted: it did not run against others.
   placed_within_error full_turn(placed_within_error quick, const std::vector<rounded_value>& values,
                                 const dynamic_engine& exact) {
-    if (is_over() || is_ended()) return quick;
     place_options how = options_;
     how.improved = {};
-    // The plan must be tested as well as the quick one.
-    if (options_.budget_s > 0) how.budget_s = std::max(left_s() - longest_test_s_, 1e-3);
-    try {
-      placed_within_error full = turn(quick.turns, values, quick.errors, quick.correction, exact, std::move(how));
-      if (is_confirmed(full) || !full.plan::error) return full;
-    } catch (const error&) {  // the quick plan stays
+    double correction = quick.correction;
+    for (int tries = 0; tries < most_full_turns && !is_over() && !is_ended(); ++tries) {
+      // The plan must be tested as well as the quick one.
+      if (options_.budget_s > 0) how.budget_s = std::max(left_s() - longest_test_s_, 1e-3);
+      try {
+        placed_within_error full = turn(quick.turns, values, quick.errors, correction, exact, how);
+        if (is_confirmed(full) || !full.plan::error) return full;
+        correction = std::max(correction, corrected(full));
+      } catch (const error&) { break; }
     }
+    quick.report.interrupted = true;
     return quick;
   }
 
@@ -298,8 +306,8 @@ class placing_within_error {
     const dynamic_engine engine(network_, chosen, backends_, threads());
     // The more plans are tested, and the more often, the likelier is one that passes by chance.
     const std::size_t looks = held_back_ > first_tried ? 2 : 1;
-    // The last plan is tested twice, the second time with all that placing can do.
-    const double tests = static_cast<double>((std::max<std::size_t>(how_.most_turns, 1) + 1) * looks);
+    // The last plan is tested again, with all that placing can do.
+    const double tests = static_cast<double>((std::max<std::size_t>(how_.most_turns, 1) + most_full_turns) * looks);
     confirm_options how;
     how.confidence = 1 - (1 - overall_confidence) / tests;
     how.samples = std::min(held_back_, first_tried);

@@ -144,7 +144,7 @@ class command {
               for (const std::string& list : lists)
                 for (std::string& what : split(list)) given_.kept.push_back(std::move(what));
             },
-            "What stays in float32 with --precision: nodes, or operators as kind:softmax; repeatable")
+            "Nodes, or operators as kind:softmax, that stay in float32; repeatable")
         ->option_text("NAME|kind:KIND")
         ->allow_extra_args(false);
     app_->add_option("--data", given_.data, "Samples as .npy files, for --precision")->option_text("FOLDER|FILE.npy");

@@ -9,6 +9,7 @@
 #include <collage/measure/store.hpp>
 #include <collage/place.hpp>
 #include <collage/place/kept_errors.hpp>
+#include <collage/place/kept_parts.hpp>
 #include <collage/run/form.hpp>
 #include <collage/run/precision.hpp>
 
@@ -38,6 +39,8 @@ c::place_options options_of(const c::plan& made, const std::string& store) {
   how.algorithms = made.algorithms;
   how.precision.elements =
       c::precisions_named(made.precision.substr(0, made.precision.find(','))).value_or(c::precisions::all);
+  for (const std::string& what : c::kept_in(made.precision))
+    if (!what.starts_with("pattern:")) how.kept.push_back({what});  // the type of a pattern is not known here
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(store, ignored)) return how;  // explaining makes no file
   how.store = store;

@@ -61,7 +61,7 @@ struct confirmation {
 ///
 /// `upper` is a one-sided bound of the mean over samples (docs/errors-of-values.md). For top_1 it is that of Clopper and Pearson, which
 /// takes each sample as one trial. Otherwise it is at least that of Student's t. It is the smaller of two others if that is larger. These
-/// are the generalised limit for the mean of a log-normal distribution and, for 20 samples and more, Cantelli's inequality. Errors of
+/// are the generalised limit for the mean of a log-normal distribution and, for 20 samples and more, Cantelli's inequality. If a sample does not err at all, Cantelli's inequality alone counts. Errors of
 /// samples are positive and skewed, and for those Student's t alone is too small.
 ///
 /// Errors: no samples; no output to compare; a confidence outside (0, 1). NaN or infinity in an output of the reference, and a callback

@@ -30,7 +30,7 @@ std::vector<rounded_value> rounded_values(const graph& network, backend_table ba
 struct within_error_options {
   value_error_options measuring = {};  ///< of single values. `samples`: how many are used for it
   std::size_t held_back = 8;           ///< samples after those, with which a plan is confirmed; at least 2
-  std::size_t most_turns = 4;          ///< plans that are made at most
+  std::size_t most_turns = 4;          ///< quick plans that are made at most (steps 1 and 2 below)
   /// From which the scales of integers of 8 bits are made. Null: the samples of `measuring` are calibrated with, if
   /// `precision_options::elements` allows such integers and there are no scales.
   std::shared_ptr<const network_ranges> ranges = {};
@@ -40,7 +40,7 @@ struct within_error_options {
 /// A plan within an error bound.
 struct placed_within_error : placed_plan {
   value_errors errors;        ///< of single values, in the order of rounded_values; 0 where they need not be known
-  std::size_t turns = 0;      ///< plans that were made
+  std::size_t turns = 0;      ///< quick plans that were made
   double correction = 1;      ///< by which the errors of single values were multiplied in the end
   std::string why_unrounded;  ///< why the plan rounds nothing, in a sentence;
                               ///< empty if it does
@@ -48,14 +48,17 @@ struct placed_within_error : placed_plan {
 
 /// Places a network in these steps:
 ///
-/// 1. Finds the fastest plan, whatever it rounds, and tests it: it runs on samples that are held back, against float32. If the upper end
-///    of the confidence interval of its error is within the bound `options.precision.most_error`, this is the plan.
-/// 2. Measures the error at the outputs that rounding each value alone causes, on other samples.
-/// 3. Places within the bound on the sum of these errors, and tests the plan. The errors are corrected by what was found, and it places
-///    again, until a plan passes and the correction changes little.
+/// 1. Finds the plan whose kernels take the least time, whatever it rounds, and tests it: it runs on samples that are held back, against
+///    float32. It passes if the upper end of the confidence interval of its error is within the bound `options.precision.most_error`.
+/// 2. If it does not pass: measures the error at the outputs that rounding each value alone causes, on other samples. It then places
+///    within the bound on the sum of these errors, and tests the plan. The errors are corrected by what was found, and it places again,
+///    until a plan passes and the correction changes little.
+/// 3. Places with all of `options` in the time that is left: placements run against each other, and regions are searched. This plan is
+///    tested, too. If it does not pass, it is made once more with a larger correction.
 ///
-/// The plan never exceeds the bound in the test, and `place` never returns a plan that is slower than the best one in float32. If no
-/// plan passes, the result is that one. `options.budget_s` is for all of it.
+/// The plan never exceeds the bound in the test, and a plan of step 3 is never slower than the best one in float32. If no quick plan
+/// passes, the result is that one. If only plans of step 3 do not pass, or the time is up, the result is the quick plan, and
+/// `place_report::interrupted` is set. `options.budget_s` is for all of it. Without a store, costs are kept in a temporary folder meanwhile.
 ///
 /// Errors: fewer than three samples; ranges of another network; those of `place`, `calibrate`, measure_value_errors and confirm.
 placed_within_error place_within_error(const graph& network, backend_table backends, const place_options& options,

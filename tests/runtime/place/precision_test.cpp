@@ -17,6 +17,7 @@
 #include <collage/run/verify.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +26,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "rounding_backend.hpp"
@@ -230,6 +232,28 @@ TEST(place_within_error, is_in_float32_where_nothing_passes) {
   const c::placed_within_error none = within(0, network, samples_of(8));
   EXPECT_EQ(none.why_unrounded, "no error is allowed");
   EXPECT_EQ(count(none, "product"), 2);
+}
+
+TEST(place_within_error, has_a_whole_plan_where_no_turn_is_left) {
+  const c::graph network = layers(2);
+  c::within_error_options one;
+  one.most_turns = 1;
+  const c::sample_source samples = samples_of(16);
+  const c::placed_within_error made =
+      c::place_within_error(network, c::table_of<set>, options(1e-7, nullptr), samples, one);
+  EXPECT_EQ(made.precision, c::fp32);
+  EXPECT_EQ(count(made, "product"), 2);
+  // The errors of single values take longer than there is time.
+  c::place_options hurried = options(1e-7, nullptr);
+  hurried.budget_s = 0.05;
+  const c::sample_source slow = [&](std::size_t which, std::span<const c::tensor_view> inputs) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return samples(which, inputs);
+  };
+  const c::placed_within_error late = c::place_within_error(network, c::table_of<set>, hurried, slow);
+  EXPECT_EQ(late.precision, c::fp32);
+  EXPECT_EQ(count(late, "product"), 2);
+  EXPECT_FALSE(late.why_unrounded.empty());
 }
 
 TEST(place_within_error, needs_samples) {

@@ -58,6 +58,24 @@ TEST(requantise, ranges_are_those_of_the_file) {
   EXPECT_EQ(made.ranges.top.values.size(), 3U);
 }
 
+TEST(requantise, a_product_with_other_weights_has_no_range_of_the_file) {
+  // Passes move the factor into the weights, so that the product has other numbers.
+  c::graph_builder g;
+  const c::value w = constant<std::int8_t>(g, "w", c::dtype::i8, {2, 2}, {1, -2, 3, 4});
+  const c::value s = constant<float>(g, "w.scale", c::dtype::f32, {}, {0.5F});
+  c::value x = rounded(g, g.input("x", {c::dtype::f32, {3, 2}}), "x", 0.5F, 128);
+  x = rounded(g, g(op::matmul, x, g(op::dequantize_linear, w, s)), "product", 1, 128);
+  x = rounded(g, g(op::add, x, constant<float>(g, "b", c::dtype::f32, {2}, {1, 2})), "sum", 1, 128);
+  g.output("y", g(op::mul, x, constant<float>(g, "f", c::dtype::f32, {}, {8})));
+  const c::requantised_network made = c::requantise(g.finish());
+  const c::graph_view view = made.network.view();
+  for (std::uint32_t n = 0; n < made.network.nodes().size(); ++n)
+    if (const c::value_range* range = c::find_range(made.ranges.top, view.output_of(n)); range != nullptr) {
+      // Only what has the numbers of the file may have its range.
+      EXPECT_NE(view.kind_id_of(n), c::kind_id<struct c::ops::matmul>) << made.network.nodes().size();
+    }
+}
+
 TEST(requantise, needs_a_quantised_network) {
   c::graph_builder g;
   g.output("y", g(op::relu, g.input("x", {c::dtype::f32, {4}})));

@@ -127,7 +127,7 @@ inline bool can_be_last(const any_match& m, byte_work work) {
 /// channels can be last.
 inline std::vector<byte_variant> byte_variants(const any_match& m) {
   const byte_work work = work_of(m);
-  if (work == byte_work::none) return {};
+  if (work == byte_work::none || variables_of(m).empty()) return {};
   const shape& y = m.type_of(m.output()).dims;
   const bool images = can_be_last(m, work), keeps = y.rank >= 3;
   const bool has_windows = work == byte_work::maximum || work == byte_work::mean, to_lists = y.from(2).elements() == 1;

@@ -222,7 +222,8 @@ struct run_mean_of_bytes {
       const std::array<std::int64_t, 3> at = w.coordinates(place);
       divisor = w.reach(0, at[0]) * w.reach(1, at[1]) * w.reach(2, at[2]);
     }
-    const auto factor = static_cast<float>(scale / static_cast<double>(divisor));
+    // A window that lies in the padding alone has no elements.
+    const float factor = divisor == 0 ? 0 : static_cast<float>(scale / static_cast<double>(divisor));
     return {factor, zero_point * static_cast<float>(taps)};
   }
   /// Means from the sums of some channels.
