@@ -103,7 +103,7 @@ std::string totals_table(const plan& made, painter paint) {
               {"nodes", align::right},
               {unit.name, align::right},
               {"%", align::right},
-              {""}});
+              {"", align::left, 24, true}});
   for (const plan_backend& b : made.backends) {
     const backend_total t = totals[b.name];
     page.add({b.name,

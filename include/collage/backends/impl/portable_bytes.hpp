@@ -130,7 +130,8 @@ inline std::vector<byte_variant> byte_variants(const any_match& m) {
   if (work == byte_work::none || variables_of(m).empty()) return {};
   const shape& y = m.type_of(m.output()).dims;
   const bool images = can_be_last(m, work), keeps = y.rank >= 3;
-  const bool has_windows = work == byte_work::maximum || work == byte_work::mean, to_lists = y.from(2).elements() == 1;
+  const bool has_windows = work == byte_work::maximum || work == byte_work::mean,
+             to_lists = y.rank >= 2 && y.from(2).elements() == 1;
   std::vector<byte_variant> list;
   if (!images || !has_windows || to_lists) list.emplace_back();
   if (images && keeps) list.push_back({channels_last, channels_last});
