@@ -119,6 +119,7 @@ class all_points {
   };
 
   explicit all_points(const Space& space) : space_(&space) {}
+  explicit all_points(const Space&&) = delete;  // the space must live as long as its points are listed
   iterator begin() const { return iterator(*space_); }
   static std::default_sentinel_t end() { return {}; }
 

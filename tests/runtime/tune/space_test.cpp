@@ -52,7 +52,8 @@ bool has(const std::string& text, std::string_view part) { return text.find(part
 
 TEST(tune_space, points_are_in_order_and_legal) {
   std::vector<std::array<int, 2>> found;
-  for (const auto& p : tune::all_points(small_space{})) found.push_back(p);
+  const small_space small;
+  for (const auto& p : tune::all_points(small)) found.push_back(p);
   EXPECT_EQ(found, (std::vector<std::array<int, 2>>{{1, 3}, {2, 2}, {3, 1}}));
 }
 
