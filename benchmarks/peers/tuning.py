@@ -33,8 +33,8 @@ class Tuner:
 
     def plan(self, name: str, model: str, key: Key, threads: int, backends: BackendSet,
              shapes: Mapping[str, Sequence[int]]) -> dict[str, Any]:
-        """Answers {file, seconds, interrupted}, and `curve` where a further option draws one; a plan that is there under the same
-        key is taken as it is."""
+        """Returns {file, seconds, interrupted}, and `curve` where a further option draws one. A plan that is kept under the same key
+        is not made again."""
         stem = f"{name}.{threads}.{backends.label.replace(' ', '_').replace(',', '')}"
         key = {**self.key, **key, "threads": threads, "backends": backends.backends, "algorithms": backends.algorithms,
                "shapes": dict(shapes)}

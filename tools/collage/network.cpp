@@ -3,6 +3,7 @@
 #include "open_shapes.hpp"
 #include "terminal.hpp"
 
+#include <collage/io/plan_file.hpp>
 #include <collage/ops.hpp>
 #include <collage/pass/optimise.hpp>
 #include <collage/place/requantise.hpp>
@@ -12,7 +13,6 @@
 #include <collage/io/npy.hpp>
 #include <collage/io/onnx.hpp>
 #include <collage/io/onnx/model_source.hpp>
-#include <collage/io/plan_file.hpp>
 #endif
 
 #include <algorithm>
@@ -331,14 +331,11 @@ c::requantised_network requantised(const options& given, const c::graph& network
   }
 }
 
-/// The network without rounding if the plan that the options name was made for it.
-std::optional<c::graph> planned_without_rounding(const options& given, const c::graph& quantised) {
-  const c::json plan = c::read_plan_file(given.plan_file);
-  const std::string its = c::json_place(plan, given.plan_file, c::detail::new_plan)["fingerprint"].text();
-  if (its == c::detail::hex_of(c::optimise(quantised).fingerprint())) return {};
+/// The network without rounding if it has this fingerprint, as plans have it.
+std::optional<c::graph> without_rounding(const c::graph& quantised, const std::string& fingerprint) {
   try {
     c::graph free = c::requantise(quantised).network;
-    if (its == c::detail::hex_of(free.fingerprint())) return free;
+    if (fingerprint == c::detail::hex_of(free.fingerprint())) return free;
   } catch (const c::error& e) {  // no file of integers
     if (e.kind() != c::error_kind::invalid_argument) throw;
   }
@@ -370,9 +367,14 @@ c::graph load_ready_network(const options& given) {
 }
 
 c::graph load_planned_network(const options& given) {
-  const c::graph network = load_filled(given);
-  std::optional<c::graph> free = is_quantised(network) ? planned_without_rounding(given, network) : std::nullopt;
-  if (!free) return c::optimise(network);
+  const c::graph quantised = load_filled(given);
+  c::graph network = c::optimise(quantised);
+  if (!is_quantised(quantised)) return network;
+  const c::json plan = c::read_plan_file(given.plan_file);
+  const std::string planned = c::json_place(plan, given.plan_file, c::detail::new_plan)["fingerprint"].text();
+  if (planned == c::detail::hex_of(network.fingerprint())) return network;
+  std::optional<c::graph> free = without_rounding(quantised, planned);
+  if (!free) return network;
   if (!given.quiet)
     complain("note: the plan was made with --requantise, and does not round as the network's file says");
   return *std::move(free);
