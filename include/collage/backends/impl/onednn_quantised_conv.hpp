@@ -218,7 +218,7 @@ inline described_quantised_conv describe_quantised(const any_match& m, const qua
       conv_descriptor(cpu(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
                       wanted(q.p.x_value, q.p.x, q.source.type), free_layout(q.p.w, library_type(dtype::i8)), bias, y,
                       q.p.strides, q.p.dilations, q.p.pads_begin, q.p.pads_end, quantised_attributes(q, steps)));
-  check_volume(q.p, d);
+  check_faults(q.p, d);
   return {d, steps};
 }
 
