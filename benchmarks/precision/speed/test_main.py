@@ -108,7 +108,7 @@ class Command(unittest.TestCase):
         self.assertEqual(cells["2 %"], ["1.000", "1.000", "1.000", "0"])
         row = json.loads((self.room / "out/precision.json").read_text())["rows"][0]
         self.assertEqual(len(row["bars"]), 7)
-        self.assertEqual(len(row["rounds_ms"]["collage float32"]) % 6, 0)
+        self.assertIn(len(row["rounds_ms"]["collage float32"]), range(6, 13))  # more than six on a busy machine
 
     def test_what_is_made_is_kept(self) -> None:
         self.run_command("mobilenet-v2", "--plans", "int8")
