@@ -2,6 +2,7 @@
 #pragma once
 
 #include <collage/error.hpp>
+#include <collage/search/detail/close_order.hpp>
 #include <collage/search/detail/cycles.hpp>
 #include <collage/search/detail/first_fit.hpp>
 #include <collage/search/detail/space.hpp>
@@ -165,7 +166,8 @@ inline placement exact_by_rank(const problem& p, std::span<const std::uint32_t> 
   for (std::size_t i = 0; i < costs.size(); ++i) {
     costs[i] += weight * rank[i] * static_cast<std::int64_t>(p.candidates[i].nodes.size());
   }
-  placement plan = detail::solve(p, costs, may_cycle, l);
+  placement plan = detail::solve_in_close_order(
+      p, [&](const problem& in_order) { return detail::solve(in_order, costs, may_cycle, l); });
   plan.cost_ms = milliseconds(cost_of(p, plan.chosen));
   plan.lower_bound_ms = plan.optimal ? plan.cost_ms : 0;
   return plan;

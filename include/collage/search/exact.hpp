@@ -3,6 +3,7 @@
 
 #include <collage/error.hpp>
 #include <collage/search/detail/bounded_search.hpp>
+#include <collage/search/detail/close_order.hpp>
 #include <collage/search/detail/exact_search.hpp>
 #include <collage/search/objective.hpp>
 #include <collage/search/placement.hpp>
@@ -24,6 +25,7 @@ inline namespace checked {  // another function: a program and its libraries may
 /// The cheapest set of candidates that covers every node exactly once.
 ///
 /// Canonical order: the next candidate always covers the first uncovered node, so every plan is met in one order only.
+/// Nodes without producers are moved next to their readers first (`detail/close_order.hpp`).
 /// A state is that node with the covered set beyond it, and the forms and runtimes of the values between covered and
 /// uncovered nodes. These are the forms and runtimes in which a value exists or is needed.
 ///
@@ -59,8 +61,10 @@ inline namespace checked {  // another function: a program and its libraries may
 inline placement exact(const problem& p, const limits& l = {}) {
   const std::vector<bool> may_cycle = check(p);
   const bool is_bounded = !p.resources.empty() || !p.excluded.empty();
-  placement best =
-      is_bounded ? detail::solve_bounded(p, may_cycle, l) : detail::solve(p, detail::costs_of(p), may_cycle, l);
+  placement best = detail::solve_in_close_order(p, [&](const problem& in_order) {
+    return is_bounded ? detail::solve_bounded(in_order, may_cycle, l)
+                      : detail::solve(in_order, detail::costs_of(in_order), may_cycle, l);
+  });
 #ifndef NDEBUG
   if (const auto fault = violation(p, best))
     throw error(error_kind::failure, "the search's result is not a placement: " + *fault, "search",

@@ -89,7 +89,8 @@ struct problem {
   static constexpr std::uint32_t most_forms = 16, most_runtimes = 8;
 
   /// Nodes are 0 .. nodes - 1, numbered in a topological order. A good order keeps nodes that are fused close together:
-  /// depth first rather than level by level. The number of states grows with the number of open groups.
+  /// depth first rather than level by level. The number of states grows with the number of open groups. Nodes without
+  /// producers may lie anywhere before their readers: the exact search moves them.
   std::size_t nodes = 0;
   /// (producer, consumer), producer < consumer. Edges may be repeated.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
@@ -109,6 +110,8 @@ struct problem {
   /// Sets of candidates. A plan must not contain all candidates of one set. A caller that finds a plan unfit, for a reason
   /// that is not a sum, adds the responsible candidates here and searches again.
   std::vector<std::vector<std::uint32_t>> excluded = {};
+  /// By node: the number by which errors call it. Empty: its own.
+  std::vector<std::uint32_t> names = {};
 };
 
 /// A cost as the search adds it: in whole picoseconds, so that sums are exact and do not depend on their order. Two
@@ -145,6 +148,21 @@ inline std::string list_of(std::span<const std::uint32_t> nodes) {
   std::string text = nodes.size() == 1 ? "node " : "nodes ";
   for (std::size_t i = 0; i < nodes.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(nodes[i]);
   return text;
+}
+
+/// "nodes 2 to 9", or some of them where their names do not ascend.
+inline std::string range_of(const problem& p, std::uint32_t begin, std::uint32_t end) {
+  constexpr std::uint32_t few = 8;
+  const std::vector<std::uint32_t>& names = p.names;
+  const auto at = [&](std::uint32_t node) { return names.begin() + static_cast<std::ptrdiff_t>(node); };
+  if (names.empty()) return "nodes " + std::to_string(begin) + " to " + std::to_string(end - 1);
+  std::vector<std::uint32_t> some(at(begin), at(end));
+  std::ranges::sort(some);
+  if (some.back() - some.front() == some.size() - 1)
+    return "nodes " + std::to_string(some.front()) + " to " + std::to_string(some.back());
+  const bool is_long = some.size() > few;
+  if (is_long) some.resize(few);
+  return list_of(some) + (is_long ? ", ..." : "");
 }
 
 /// Collects the members whose value is needed outside the group. The caller passes `exits` to spare an allocation.

@@ -88,7 +88,7 @@ class exact_search {
     switch (search_.solve(s, left_)) {
       case outcome::impossible:
         throw error(error_kind::unsupported, "no set of candidates covers every node exactly once",
-                    "search, nodes " + std::to_string(search_.begin()) + " to " + std::to_string(search_.end() - 1),
+                    "search, " + range_of(problem_, search_.begin(), search_.end()),
                     "give every node a candidate of its own");
       case outcome::stopped: settle(s); return;
       default: break;
@@ -120,10 +120,9 @@ class exact_search {
     auto other = greedy(s, order);
     if (!plan || (other && cost_of_part(*other) < cost_of_part(*plan))) plan = std::move(other);
     if (!plan) {
-      throw error(
-          error_kind::failure, "the limit ended the search before any complete plan was found",
-          "search, nodes " + std::to_string(space_.cuts[s.first]) + " to " + std::to_string(space_.cuts[s.last] - 1),
-          "raise the limit, or give every node a candidate of its own");
+      throw error(error_kind::failure, "the limit ended the search before any complete plan was found",
+                  "search, " + range_of(problem_, space_.cuts[s.first], space_.cuts[s.last]),
+                  "raise the limit, or give every node a candidate of its own");
     }
     found_.optimal = found_.optimal && cost_of_part(*plan) == lower;
     lower_ += lower;
