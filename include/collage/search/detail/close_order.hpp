@@ -52,10 +52,10 @@ struct waiting_nodes {
   std::vector<bool> can_wait;
 };
 
-/// A topological order in which nodes without producers come right before their first reader, and so do chains that begin with
-/// them, as far as each node has one reader. The longest chain to each end of the graph and the nodes that it feeds keep the order of
-/// the problem. So what files prepare first, such as dequantised weights, comes close to the nodes that it is fused with. Without that,
-/// a state has a bit for each of these nodes, and the states are too many. Returns the nodes by position.
+/// A topological order in which nodes without producers come right before their first reader. So do chains that begin with them, as
+/// far as each node has one reader. The longest chain to each end of the graph keeps the order of the problem, and so does what it
+/// feeds. So what files prepare first, such as dequantised weights, comes close to the nodes that it is fused with. Without that, a
+/// state has a bit for each of these nodes, and the states are too many. Returns the nodes by position.
 inline std::vector<std::uint32_t> close_order(const problem& p) {
   const neighbour_lists producers(p, false);
   const waiting_nodes nodes(p, producers);
