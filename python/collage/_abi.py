@@ -36,7 +36,7 @@ class InputValue(Structure):
 
 class NetworkOptions(Structure):
     _fields_ = [("struct_size", c_size_t), ("shapes", POINTER(InputShape)), ("shape_count", c_size_t),
-                ("values", POINTER(InputValue)), ("value_count", c_size_t)]
+                ("values", POINTER(InputValue)), ("value_count", c_size_t), ("requantise", c_int64)]
 
 
 class Progress(Structure):

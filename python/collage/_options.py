@@ -22,11 +22,12 @@ _TINY = 1e-6  # seconds; 0 is the default in C
 class Loading:
     """A collage_network_options with all that it points to."""
 
-    def __init__(self, shapes: Shapes, values: Values) -> None:
+    def __init__(self, shapes: Shapes, values: Values, requantise: bool = False) -> None:
         self.shapes = {name: arrays.extents_of(shape, f"input {name}") for name, shape in _mapping(shapes, "shapes").items()}
         self.values = {name: _value(value, name) for name, value in _mapping(values, "values").items()}
+        self.requantise = bool(requantise)
         self._alive: list[Any] = []
-        self.struct = _abi.new(_abi.NetworkOptions)
+        self.struct = _abi.new(_abi.NetworkOptions, requantise=self.requantise)
         if self.shapes:
             self.struct.shapes = (_abi.InputShape * len(self.shapes))(*(
                 _abi.InputShape(_name(name), self._extents(shape), len(shape)) for name, shape in self.shapes.items()))
@@ -44,7 +45,7 @@ class Loading:
 
     def with_shapes(self, shapes: Shapes) -> Loading:
         """The same with more shapes."""
-        return Loading({**self.shapes, **_mapping(shapes, "shapes")}, self.values)
+        return Loading({**self.shapes, **_mapping(shapes, "shapes")}, self.values, self.requantise)
 
 
 def _mapping(given: Any, what: str) -> Mapping[Any, Any]:

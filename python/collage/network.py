@@ -28,6 +28,8 @@ Model = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview]
 ZOO = "zoo:"
 # The remedy in the library's sentence about a network of fixed shapes in which data decides a shape.
 DECIDED_BY_DATA = "bind the input that decides it to a value"
+# Of one about a file that rounds nothing.
+REFUSES_TO_REQUANTISE = "set requantise to 0"
 
 
 class Source:
@@ -67,7 +69,7 @@ class Source:
         return _handles.Handle(kind, f"{kind}_from_memory", self.data, len(self.data), options)
 
 
-def load(model: Model, *, shapes: Shapes = None, values: Values = None) -> Network:
+def load(model: Model, *, shapes: Shapes = None, values: Values = None, requantise: bool = False) -> Network:
     """Reads a model.
 
     Args:
@@ -75,18 +77,23 @@ def load(model: Model, *, shapes: Shapes = None, values: Values = None) -> Netwo
             such as "zoo:resnet50".
         shapes: shapes of inputs that the file leaves open, by name. Shapes may stay open: then each run may have others.
         values: contents of inputs that become constants, by name. They are copied.
+        requantise: removes the rounding of a quantised file, so that ``tune(precision=...)`` chooses anew what is rounded, by the ranges
+            of the file. A plan of such a network fits no network that was loaded without it.
 
     Raises:
-        MisuseError: there is no such file or name, or it is no ONNX model that can be run.
+        MisuseError: there is no such file or name, or it is no ONNX model that can be run, or it rounds nothing and ``requantise``
+            is set.
         CollageError: memory or the file fails.
     """
-    source, loading = Source(model), Loading(shapes, values)
+    source, loading = Source(model), Loading(shapes, values, requantise)
     if source.zoo is not None and (loading.shapes or loading.values):
         raise errors.MisuseError(f"{model!r} has fixed shapes; leave out shapes and values")
+    if source.zoo is not None and requantise:
+        raise errors.MisuseError(f"{model!r} rounds nothing; leave out requantise")
     try:
         return Network(source, loading, source.network(loading), is_open=False)
     except errors.MisuseError as fault:
-        if source.zoo is not None:
+        if source.zoo is not None or REFUSES_TO_REQUANTISE in str(fault):
             raise
         # Open shapes, or shapes that data decides: a session reads such a model. If it does not either, its own sentence
         # is about the model, and not about shapes.

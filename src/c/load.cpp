@@ -102,7 +102,8 @@ collage_network* load(const call& here, const std::string& name, const collage_n
   const model_inputs inputs = model_inputs_of(here, given);
   c::onnx::load_report report;
   c::graph loaded = in_our_words([&] { return read(inputs.how, report); });
-  return new_network(std::move(loaded), name, {report.opset, report.producer, report.metadata, report.notes});
+  return new_network(std::move(loaded), name, {report.opset, report.producer, report.metadata, report.notes},
+                     given.requantise != 0);
 }
 
 /// Loads a file.

@@ -5,6 +5,7 @@
 #include <collage/error.hpp>
 #include <collage/graph/totals.hpp>
 #include <collage/pass/optimise.hpp>
+#include <collage/place/requantise.hpp>
 #include <collage/zoo/all.hpp>
 
 #include <cstddef>
@@ -21,10 +22,30 @@ namespace c = collage;
 
 constexpr std::size_t oldest_port = offsetof(collage_port, bytes) + sizeof(std::size_t);
 
-collage_network* new_network(c::graph loaded, std::string name, const model_words& from) {
+namespace {
+
+c::requantised_network requantised(const c::graph& loaded, const std::string& name) {
+  try {
+    return c::requantise(loaded);
+  } catch (const c::error& e) {
+    if (e.kind() != c::error_kind::invalid_argument) throw;
+    throw c::error(e.kind(), "no value is quantised to 8 bits by one known scale and zero point", "network " + name,
+                   "set requantise to 0");
+  }
+}
+
+}  // namespace
+
+collage_network* new_network(c::graph loaded, std::string name, const model_words& from, bool requantise) {
   c::fill_constants(loaded);
   auto made = std::make_shared<network_state>();
-  made->graph = c::optimise(loaded);
+  if (requantise) {
+    c::requantised_network free = requantised(loaded, name);
+    made->graph = std::move(free.network);
+    made->ranges = std::make_shared<const c::network_ranges>(std::move(free.ranges));
+  } else {
+    made->graph = c::optimise(loaded);
+  }
   loaded = {};  // before anything is measured: weights that passes have replaced would stay in memory
   made->name = std::move(name);
   made->fingerprint = made->graph.fingerprint();

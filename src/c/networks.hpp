@@ -27,8 +27,9 @@ struct model_words {
   std::vector<std::string> notes;
 };
 
-/// Makes a network ready to be placed, and returns a handle for it.
-collage_network* new_network(collage::graph loaded, std::string name, const model_words& from);
+/// Makes a network ready to be placed, and returns a handle for it. `requantise` removes the rounding of a quantised network
+/// (collage_network_options).
+collage_network* new_network(collage::graph loaded, std::string name, const model_words& from, bool requantise = false);
 
 inline constexpr std::size_t oldest_network_options =
     offsetof(collage_network_options, value_count) + sizeof(std::size_t);

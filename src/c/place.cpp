@@ -174,6 +174,7 @@ c::placed_within_error place_confirmed(const placing_request& by, const c::graph
   c::within_error_options measuring;
   measuring.measuring.samples = from.spread().measured();
   measuring.held_back = from.spread().held_back();
+  measuring.ranges = by.ranges;
   measuring.progress = [&user](const std::string& what) { user.tell(precision_progress(what)); };
   measuring.measuring.progress = [&user](std::size_t done, std::size_t all) {
     user.tell(precision_progress("measuring the errors of values", done, all));
@@ -310,6 +311,7 @@ collage_plan* place(const call& here, const std::shared_ptr<const network_state>
                     const collage_place_options& given) {
   placing_request by = placing_of(here, given);
   by.how.network = network->name;
+  by.ranges = network->ranges;
   if (given.previous != nullptr) {
     const plan_state& previous = here.state_of(given.previous);
     if (previous.made.fingerprint != network->fingerprint)

@@ -33,6 +33,7 @@ struct placing_request {
   void* progress_data = nullptr;
   std::string no_store;      ///< why there is no default store; empty if there is one or none is needed
   sample_request samples{};  ///< for plans that may round values
+  std::shared_ptr<const collage::network_ranges> ranges{};  ///< of the network; null: from the samples
   bool may_round() const { return how.precision.elements != collage::precisions::f32; }
 };
 

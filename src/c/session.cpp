@@ -101,8 +101,11 @@ collage_session* new_session(const call& here, const std::string& name, const co
                              Read read) {
   // Options are checked before a large file is read.
   const c::session_options how = session_options_of(here, given);
-  const model_inputs inputs =
-      model_inputs_of(here, here.options(given.loading, "collage_network_options", oldest_network_options));
+  const auto loading = here.options(given.loading, "collage_network_options", oldest_network_options);
+  if (loading.requantise != 0)
+    here.misuse("loading.requantise is set, and sessions do not take it",
+                "set it to 0, or load a network of fixed shapes");
+  const model_inputs inputs = model_inputs_of(here, loading);
   collage_place_options placing = here.options(given.placing, "collage_place_options", oldest_place_options);
   if (given.placing == nullptr) placing.how = COLLAGE_PLACE_ESTIMATE;
   c::session_planner planner = planner_of(here, placing, name);

@@ -4,6 +4,7 @@
 
 #include "call.hpp"
 
+#include <collage/calibrate/ranges.hpp>
 #include <collage/graph/graph.hpp>
 #include <collage/io/json.hpp>
 #include <collage/run/backend_table.hpp>
@@ -41,8 +42,9 @@ struct network_state {
   mutable std::atomic<bool> has_weights = true;
   std::uint64_t fingerprint = 0;
   std::vector<collage::port> inputs, outputs;
-  std::shared_ptr<collage::packed_weights> packed;  ///< shared by all engines over this network
-  std::string summary;                              ///< JSON
+  std::shared_ptr<collage::packed_weights> packed;        ///< shared by all engines over this network
+  std::shared_ptr<const collage::network_ranges> ranges;  ///< of a file whose rounding was removed; else null
+  std::string summary;                                    ///< JSON
 };
 
 /// The graph to make engines and plans from. Throws if an engine has taken over its weights.

@@ -64,6 +64,23 @@ def wide(rows="N", size=512):
                  [value("x", FLOAT, [rows, size])], [value("y", FLOAT, [rows, size])], weights)
 
 
+def number(name, kind, content):
+    """A scalar of one byte or a float."""
+    return field(2, kind) + field(8, name) + field(9, content)
+
+
+def quantised(rows="N", size=64):
+    """y = relu(x w), float32[rows, size]. x is rounded to uint8 in steps of 1/8 around 128, w holds integers from -8 to 8 in steps of 1/16."""
+    integers = bytes((k * 7 % 17 - 8) % 256 for k in range(size * size))
+    weights = [number("step", FLOAT, struct.pack("<f", 0.125)), number("zero", UINT8, b"\x80"),
+               number("w_step", FLOAT, struct.pack("<f", 0.0625)), number("w_zero", INT8, b"\x00"),
+               field(1, size) + field(1, size) + field(2, INT8) + field(8, "w_integers") + field(9, integers)]
+    return model([node("QuantizeLinear", ["x", "step", "zero"], ["q"]), node("DequantizeLinear", ["q", "step", "zero"], ["d"]),
+                  node("DequantizeLinear", ["w_integers", "w_step", "w_zero"], ["w"]), node("MatMul", ["d", "w"], ["p"]),
+                  node("Relu", ["p"], ["y"])],
+                 [value("x", FLOAT, [rows, size])], [value("y", FLOAT, [rows, size])], weights)
+
+
 def two(rows):
     """total = a + b and difference = a - b, float32[rows, 2] each."""
     ports = [value(name, FLOAT, [rows, 2]) for name in ("a", "b", "total", "difference")]

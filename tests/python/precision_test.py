@@ -196,6 +196,42 @@ class Refused(Case):
                 self.tune(samples)
 
 
+class QuantisedFiles(Case):
+    """Files whose precision is chosen anew."""
+
+    def test_the_rounding_is_removed(self):
+        x = np.random.default_rng(5).uniform(-15, 15, (ROWS, 64)).astype(np.float32)
+        weights = ((np.arange(64 * 64) * 7 % 17 - 8) / 16).astype(np.float32).reshape(64, 64)
+        file, free = collage.load(models.quantised(ROWS)), collage.load(models.quantised(ROWS), requantise=True)
+        as_it_says = np.maximum(np.clip(np.round(x * 8), -128, 127) / 8 @ weights, 0)
+        settings = {"how": "priority", "threads": 1}
+        self.assertTrue(np.allclose(file.session(**settings)(x), as_it_says, atol=1e-4))
+        self.assertTrue(np.allclose(free.session(**settings)(x), np.maximum(x @ weights, 0), atol=1e-4))
+        self.assertFalse(np.allclose(as_it_says, np.maximum(x @ weights, 0), atol=1e-2))
+        self.assertNotEqual(file.summary["fingerprint"], free.summary["fingerprint"])
+
+    def test_plans(self):
+        network = collage.load(models.quantised("N"), requantise=True).with_shapes({"x": (ROWS, 64)})
+        samples = [np.random.default_rng(k).uniform(-15, 15, (ROWS, 64)).astype(np.float32) for k in range(8)]
+        plan = self.tune(samples, network, precision="any")
+        if plan.error:
+            self.assertLessEqual(plan.error.upper, 0.02)
+        path = pathlib.Path(self.folder.name) / "anew.json"
+        plan.save(path)
+        self.assertEqual(network.load_plan(path).precision, plan.precision)
+        with self.assertRaisesRegex(collage.MisuseError, "is a plan for another network"):
+            collage.load(models.quantised(ROWS)).load_plan(path)
+
+    def test_refused(self):
+        why = "no value is quantised to 8 bits by one known scale and zero point; set requantise to 0"
+        with self.assertRaisesRegex(collage.MisuseError, why):
+            collage.load(models.wide(ROWS), requantise=True)
+        with self.assertRaisesRegex(collage.MisuseError, "rounds nothing; leave out requantise"):
+            collage.load("zoo:resnet50", requantise=True)
+        with self.assertRaisesRegex(collage.MisuseError, "requantise is set, and sessions do not take it"):
+            collage.load(models.quantised("N"), requantise=True).session()
+
+
 class Ended(Case):
     def test_what_samples_raise(self):
         for fault in ValueError("my own"), KeyboardInterrupt(), SystemExit(3), collage.MisuseError("mine"):
