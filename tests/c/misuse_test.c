@@ -37,7 +37,8 @@ static void networks(const char* model) {
   collage_input_shape shape = {"x", rows, 2};
   collage_input_shape twice[] = {{"x", rows, 2}, {"x", rows, 2}};
   collage_input_value value = {"dims", COLLAGE_DTYPE_I64, 1, pair, dims, sizeof dims};
-  collage_network_options options = {sizeof options, &shape, 1, &value, 1};
+  collage_network_options options = {
+      .struct_size = sizeof options, .shapes = &shape, .shape_count = 1, .values = &value, .value_count = 1};
   shape.input = NULL;
   MISUSED(collage_network_from_file(model, &options, &network), "the name of an input is NULL");
   shape = (collage_input_shape){"x", below, 2};

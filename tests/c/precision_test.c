@@ -225,7 +225,10 @@ static void misused(const collage_network* network, const char* model) {
   const collage_session_options session_options = {.struct_size = sizeof session_options, .placing = &placing};
   collage_session* session = NULL;
   MISUSED(collage_session_from_file(model, &session_options, &session), "and a session places networks whose shapes");
-  const collage_network_options anew = {.struct_size = sizeof anew, .requantise = 1};
+  const int64_t rows[] = {64, 512};
+  const collage_input_shape fixed = {"x", rows, 2};
+  const collage_network_options anew = {
+      .struct_size = sizeof anew, .shapes = &fixed, .shape_count = 1, .requantise = 1};
   const collage_session_options anew_options = {.struct_size = sizeof anew_options, .loading = &anew};
   MISUSED(collage_session_from_file(model, &anew_options, &session), "loading.requantise is set, and sessions do not");
   collage_network* free_of_rounding = NULL;
