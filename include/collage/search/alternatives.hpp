@@ -88,8 +88,7 @@ placement greedy(const problem& p, Key key, Usable can_use) {
     const auto plan = first_fit(s, by_node, s.cuts[i], nothing, s.cuts[i + 1], steps, false);
     if (!plan) {
       throw error(error_kind::unsupported, "no set of candidates covers every node exactly once",
-                  "search, nodes " + std::to_string(s.cuts[i]) + " to " + std::to_string(s.cuts[i + 1] - 1),
-                  "give every node a candidate of its own");
+                  "search, " + range_of(p, s.cuts[i], s.cuts[i + 1]), "give every node a candidate of its own");
     }
     for (const std::uint32_t e : *plan) chosen.push_back(s.entries[e].index);
   }

@@ -25,7 +25,7 @@ inline namespace checked {  // another function: a program and its libraries may
 /// The cheapest set of candidates that covers every node exactly once.
 ///
 /// Canonical order: the next candidate always covers the first uncovered node, so every plan is met in one order only.
-/// Nodes without producers are moved next to their readers first (`detail/close_order.hpp`).
+/// Before, nodes without producers are moved close to their readers (`detail/close_order.hpp`).
 /// A state is that node with the covered set beyond it, and the forms and runtimes of the values between covered and
 /// uncovered nodes. These are the forms and runtimes in which a value exists or is needed.
 ///

@@ -89,8 +89,8 @@ struct problem {
   static constexpr std::uint32_t most_forms = 16, most_runtimes = 8;
 
   /// Nodes are 0 .. nodes - 1, numbered in a topological order. A good order keeps nodes that are fused close together:
-  /// depth first rather than level by level. The number of states grows with the number of open groups. Nodes without
-  /// producers may lie anywhere before their readers: the exact search moves them.
+  /// depth first rather than level by level. The number of states grows with the number of open groups. The exact search
+  /// itself moves nodes without producers close to their readers.
   std::size_t nodes = 0;
   /// (producer, consumer), producer < consumer. Edges may be repeated.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
@@ -110,7 +110,7 @@ struct problem {
   /// Sets of candidates. A plan must not contain all candidates of one set. A caller that finds a plan unfit, for a reason
   /// that is not a sum, adds the responsible candidates here and searches again.
   std::vector<std::vector<std::uint32_t>> excluded = {};
-  /// By node: the number by which errors call it. Empty: its own.
+  /// By node: the number by which errors of a search call it. Empty: its own.
   std::vector<std::uint32_t> names = {};
 };
 
@@ -197,6 +197,10 @@ inline std::optional<std::uint32_t> node_between(const node_set& group, const ne
 inline void check_graph(const problem& p) {
   using enum error_kind;
   if (p.nodes >= 0xffff'ffc0u) throw error(invalid_argument, "a graph may have at most 2^32 - 65 nodes", "search");
+  if (!p.names.empty() && p.names.size() != p.nodes)
+    throw error(invalid_argument,
+                std::to_string(p.names.size()) + " names are given for " + std::to_string(p.nodes) + " nodes", "search",
+                "name each node, or none");
   for (const auto& [producer, consumer] : p.edges) {
     const std::string edge = "edge " + std::to_string(producer) + " -> " + std::to_string(consumer);
     if (producer >= p.nodes || consumer >= p.nodes) {

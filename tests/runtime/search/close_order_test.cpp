@@ -56,38 +56,50 @@ TEST(search_close_order, sources_come_right_before_their_first_reader) {
   EXPECT_EQ(s::detail::close_order(p), (index_list{0, 1, 2, 3, 4, 5, 6, 7}));
 }
 
-TEST(search_close_order, many_nodes_in_a_chain_need_no_deep_stack) {
+TEST(search_close_order, many_nodes_take_little_time_and_no_deep_stack) {
   s::problem p;
   p.nodes = 200'000;
   for (std::uint32_t i = 1; i < p.nodes; ++i) p.edges.emplace_back(i - 1, i);
   EXPECT_TRUE(std::ranges::is_sorted(s::detail::close_order(p)));
+  p.edges.clear();
+  const auto last = static_cast<std::uint32_t>(p.nodes - 1);
+  for (std::uint32_t i = 0; i < last; ++i) p.edges.emplace_back(i, last);  // all are read by the last one
+  EXPECT_EQ(s::detail::close_order(p).size(), p.nodes);
 }
 
 TEST(search_close_order, weights_at_the_beginning_take_few_states) {
   layers network(300);
+  // Costs between which the bound of the search does not decide at once.
+  std::uint32_t i = 0;
+  for (s::candidate& c : network.p.candidates) c.cost_ms *= 1 + 0.5 * (i++ * 7919 % 97) / 97;
   const s::placement plan = s::exact(network.p);
   EXPECT_TRUE(plan.optimal);
   EXPECT_EQ(s::violation(network.p, plan), std::nullopt);
-  EXPECT_EQ(plan.cost_ms, 99 * 6.0 + 102 * 5.0);
-  EXPECT_LE(plan.states, 2 * network.p.nodes);
-  EXPECT_TRUE(std::ranges::is_sorted(plan.chosen, {}, [&](auto i) { return network.p.candidates[i].nodes.first(); }));
+  EXPECT_TRUE(std::ranges::is_sorted(plan.chosen, {}, [&](auto k) { return network.p.candidates[k].nodes.first(); }));
+  const s::placement as_numbered =
+      s::detail::solve(network.p, s::detail::costs_of(network.p), s::check(network.p), {.states = 30 * plan.states});
+  EXPECT_FALSE(as_numbered.optimal);  // it is far from done
+  EXPECT_LE(as_numbered.lower_bound_ms, plan.cost_ms);
 
   const s::placement by_rank = s::exact_by_rank(network.p, index_list(network.p.candidates.size()));
   EXPECT_EQ(by_rank.chosen, plan.chosen);
+  EXPECT_LE(by_rank.states, 2 * plan.states);
+}
 
-  // Within a bound that keeps half of the cheapest groups out. The later ones are cheaper.
-  layers few(30);
-  const index_list order = s::detail::close_order(few.p);
+TEST(search_close_order, bounds_are_kept) {
+  // Half of the cheapest groups fit. The later ones are cheaper.
+  layers network(30);
+  const index_list order = s::detail::close_order(network.p);
   EXPECT_EQ(index_list(order.begin(), order.begin() + 6), (index_list{0, 30, 60, 1, 31, 61}));
-  few.p.resources.push_back({"room", 5});
+  network.p.resources.push_back({"room", 5});
   std::int64_t count = 0;
-  for (s::candidate& c : few.p.candidates) {
+  for (s::candidate& c : network.p.candidates) {
     if (c.cost_ms != 6) continue;
     c.cost_ms -= 0.25 * static_cast<double>(count++);
     c.uses.push_back({.resource = 0, .amount = 1});
   }
-  const s::placement within = s::exact(few.p, {.gap = 0});
-  EXPECT_EQ(s::violation(few.p, within), std::nullopt);
+  const s::placement within = s::exact(network.p, {.gap = 0});
+  EXPECT_EQ(s::violation(network.p, within), std::nullopt);
   EXPECT_DOUBLE_EQ(within.cost_ms, 5 * 6.0 - 0.25 * (4 + 5 + 6 + 7 + 8) + 20 * 5.0);
 }
 
@@ -125,21 +137,27 @@ TEST(search_close_order, the_plan_does_not_depend_on_the_numbers) {
   EXPECT_GT(moved, 50);
 }
 
+std::string error_of(const s::problem& p) {
+  try {
+    s::exact(p);
+  } catch (const collage::error& e) { return e.what(); }
+  return {};
+}
+
 TEST(search_close_order, errors_name_the_numbers_of_the_caller) {
   // 0 is the weight of 3. Nodes 2 and 3 can only be covered in pairs that overlap.
   s::problem p{.nodes = 4, .edges = {{0, 3}, {1, 2}, {2, 3}}, .candidates = {}, .outputs = {}};
   p.candidates = {{{1, 2}, 1, 0}, {{0, 3}, 1, 0}, {{2, 3}, 1, 0}};
   p.candidates[1].nodes = {0, 2, 3};
-  std::string text;
-  try {
-    s::exact(p);
-  } catch (const collage::error& e) { text = e.what(); }
   EXPECT_EQ(
-      text,
+      error_of(p),
       "search, nodes 0 to 3: no set of candidates covers every node exactly once; give every node a candidate of its own");
   p.names = {9, 10, 12, 20};
   EXPECT_EQ(s::detail::range_of(p, 0, 2), "nodes 9 to 10");
   EXPECT_EQ(s::detail::range_of(p, 1, 4), "nodes 10, 12, 20");
+  EXPECT_TRUE(error_of(p).starts_with("search, nodes 9, 10, 12, 20: ")) << error_of(p);
+  p.names = {9};
+  EXPECT_EQ(error_of(p), "search: 1 names are given for 4 nodes; name each node, or none");
 }
 
 }  // namespace search_close_order_test
