@@ -168,10 +168,7 @@ typedef struct collage_network_options {
   size_t shape_count;
   const collage_input_value* values;
   size_t value_count;
-  /* Not 0: removes the rounding of a quantised file, so that plans choose anew what is rounded. The ranges of the file serve
-   * collage_precision.h; without a precision, plans compute in float32. It is an error if the file rounds nothing to 8 bits by known
-   * scales. Plans of such a network fit no network that was read without this. Sessions do not take it. 64 bits, so that it is no
-   * padding of older versions. */
+  /* Not 0: removes the rounding of a quantised file (collage_precision.h). Sessions do not take it. 64 bits: no padding. */
   int64_t requantise;
 } collage_network_options;
 

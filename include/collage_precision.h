@@ -12,6 +12,10 @@
  * Errors of plans. They are the root mean square of the differences from the outputs in float32, divided by the root mean square of
  * those outputs. If there are several, the one that errs most counts. The fastest plan within the error that the caller allows is
  * confirmed on samples that were held back. Without such a plan, the result is the fastest plan in float32, and why_unrounded says so.
+ *
+ * Quantised files. By default, plans round as the file says. `requantise` of collage_network_options removes the rounding whose scale and
+ * zero point are known. A plan then chooses anew what is rounded, by the ranges of the file. Without collage_precision_options, it rounds
+ * nothing of that. It is an error if the file has no such rounding. Plans of a network that was read so fit no network that was not.
  */
 #ifndef COLLAGE_PRECISION_H
 #define COLLAGE_PRECISION_H

@@ -30,6 +30,8 @@ ZOO = "zoo:"
 DECIDED_BY_DATA = "bind the input that decides it to a value"
 # Of one about a file that rounds nothing.
 REFUSES_TO_REQUANTISE = "set requantise to 0"
+# Of one of a library that is older than this package.
+OLDER_LIBRARY = "load a newer library"
 
 
 class Source:
@@ -78,11 +80,11 @@ def load(model: Model, *, shapes: Shapes = None, values: Values = None, requanti
         shapes: shapes of inputs that the file leaves open, by name. Shapes may stay open: then each run may have others.
         values: contents of inputs that become constants, by name. They are copied.
         requantise: removes the rounding of a quantised file, so that ``tune(precision=...)`` chooses anew what is rounded, by the ranges
-            of the file. A plan of such a network fits no network that was loaded without it.
+            of the file. Without a precision, it runs in float32. A plan of such a network fits no network that was loaded without it.
 
     Raises:
         MisuseError: there is no such file or name, or it is no ONNX model that can be run, or it rounds nothing and ``requantise``
-            is set.
+            is set. Where shapes are open, that shows once they are given.
         CollageError: memory or the file fails.
     """
     source, loading = Source(model), Loading(shapes, values, requantise)
@@ -93,7 +95,7 @@ def load(model: Model, *, shapes: Shapes = None, values: Values = None, requanti
     try:
         return Network(source, loading, source.network(loading), is_open=False)
     except errors.MisuseError as fault:
-        if source.zoo is not None or REFUSES_TO_REQUANTISE in str(fault):
+        if source.zoo is not None or any(remedy in str(fault) for remedy in (REFUSES_TO_REQUANTISE, OLDER_LIBRARY)):
             raise
         # Open shapes, or shapes that data decides: a session reads such a model. If it does not either, its own sentence
         # is about the model, and not about shapes.

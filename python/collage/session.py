@@ -157,6 +157,9 @@ class Session(_handles.Unpicklable, ports.InputsAndOutputs[tuple[ports.Port, ...
         source: Source = network._source
         if source.zoo is not None:
             raise errors.MisuseError(f"{network.name} is a network of the zoo, whose inputs cannot be carried; leave out carried")
+        if network._loading.requantise:
+            raise errors.MisuseError("requantise needs fixed shapes; give them by with_shapes, or load the model without it"
+                                     if network.is_open else "carried does not go with requantise; leave one of them out")
         # Only measuring takes so long that it is watched.
         watch = Watch(progress, measures=True) if placing.struct.how == _abi.HOW["measure"] else None
         if watch is not None:

@@ -71,6 +71,21 @@ std::string summary_of(const network_state& network, const c::plan& made, const 
                      {"placing", placing}});
 }
 
+/// Reads a plan file. Names say little where one file stands for several networks, so the error does.
+c::plan read_plan(const network_state& network, const std::string& file) {
+  try {
+    return c::load_plan(file, network.graph);
+  } catch (const c::error&) {
+    const c::json plan = c::read_plan_file(file);
+    const c::json_place about(plan, file, c::detail::new_plan);
+    if (about["network"].text() != network.name ||
+        about["fingerprint"].text() == c::detail::hex_of(network.fingerprint))
+      throw;
+    throw c::error(c::error_kind::invalid_argument, "is a plan for another network of this name", file,
+                   "load the model with the shapes and the requantise of the plan, or place this network");
+  }
+}
+
 }  // namespace
 
 collage_plan* new_plan(std::shared_ptr<const network_state> network, c::plan made, const c::json& placing,
@@ -104,7 +119,7 @@ collage_status collage_plan_load(const collage_network* network, const char* pat
     const std::string file = here.text(path, "path");
     const auto given = here.options(options, "collage_plan_load_options", c_interface::oldest_load_options);
     collage_plan*& to = here.target(plan, "plan");
-    c::plan made = c::load_plan(file, state->graph);
+    c::plan made = c_interface::read_plan(*state, file);
     c::plan_fit_options must;
     must.threads = c_interface::checked_threads(here, given.threads);
     must.accept_version_change = given.accept_version_change != 0;

@@ -233,6 +233,11 @@ static void misused(const collage_network* network, const char* model) {
   MISUSED(collage_session_from_file(model, &anew_options, &session), "loading.requantise is set, and sessions do not");
   collage_network* free_of_rounding = NULL;
   MISUSED(collage_network_from_file(model, &anew, &free_of_rounding), "no value is quantised to 8 bits by one known");
+  /* A program of before has a shorter struct: what is behind it says nothing. */
+  collage_network_options of_before = anew;
+  of_before.struct_size = offsetof(collage_network_options, requantise);
+  DONE(collage_network_from_file(model, &of_before, &free_of_rounding));
+  collage_network_release(free_of_rounding);
 
   lower.precision = "fp32"; /* which needs no samples */
   lower.sample = NULL;

@@ -213,13 +213,19 @@ class QuantisedFiles(Case):
     def test_plans(self):
         network = collage.load(models.quantised("N"), requantise=True).with_shapes({"x": (ROWS, 64)})
         samples = [np.random.default_rng(k).uniform(-15, 15, (ROWS, 64)).astype(np.float32) for k in range(8)]
-        plan = self.tune(samples, network, precision="any")
+        said = []
+        plan = self.tune(samples, network, precision="any", progress=lambda now: said.append(now.what))
         if plan.error:
             self.assertLessEqual(plan.error.upper, 0.02)
+        self.assertIn("reading samples", said)
+        self.assertFalse([what for what in said if "calibrating" in what])  # the file has ranges
+        del said[:]
+        self.tune(self.many, precision="any", progress=lambda now: said.append(now.what))
+        self.assertTrue([what for what in said if "calibrating" in what])
         path = pathlib.Path(self.folder.name) / "anew.json"
         plan.save(path)
         self.assertEqual(network.load_plan(path).precision, plan.precision)
-        with self.assertRaisesRegex(collage.MisuseError, "is a plan for another network"):
+        with self.assertRaisesRegex(collage.MisuseError, "is a plan for another network of this name; load the model with .* requantise"):
             collage.load(models.quantised(ROWS)).load_plan(path)
 
     def test_refused(self):
@@ -228,8 +234,12 @@ class QuantisedFiles(Case):
             collage.load(models.wide(ROWS), requantise=True)
         with self.assertRaisesRegex(collage.MisuseError, "rounds nothing; leave out requantise"):
             collage.load("zoo:resnet50", requantise=True)
-        with self.assertRaisesRegex(collage.MisuseError, "requantise is set, and sessions do not take it"):
+        with self.assertRaisesRegex(collage.MisuseError, "requantise needs fixed shapes; give them by with_shapes"):
             collage.load(models.quantised("N"), requantise=True).session()
+        with self.assertRaisesRegex(collage.MisuseError, "carried does not go with requantise"):
+            collage.load(models.quantised(ROWS), requantise=True).session(carried={"y": "x"})
+        with self.assertRaisesRegex(collage.MisuseError, why):
+            collage.load(models.wide("N"), requantise=True).with_shapes({"x": (ROWS, SIZE)})
 
 
 class Ended(Case):
