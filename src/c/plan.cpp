@@ -71,7 +71,7 @@ std::string summary_of(const network_state& network, const c::plan& made, const 
                      {"placing", placing}});
 }
 
-/// Reads a plan file. Names say little where one file stands for several networks, so the error does.
+/// Reads a plan file. One model may stand for several networks of the same name. If the plan is for another one, the error says so.
 c::plan read_plan(const network_state& network, const std::string& file) {
   try {
     return c::load_plan(file, network.graph);

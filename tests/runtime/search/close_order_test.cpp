@@ -1,4 +1,4 @@
-// The exact search moves nodes without producers next to their readers, and answers in the caller's numbers.
+// The exact search moves nodes without producers next to their readers. It returns plans and errors with the caller's numbers.
 #include <collage/search/alternatives.hpp>
 #include <collage/search/checker.hpp>
 #include <collage/search/detail/close_order.hpp>
@@ -19,7 +19,7 @@ namespace search_close_order_test {
 namespace s = collage::search;
 using index_list = std::vector<std::uint32_t>;
 
-/// Layers of a quantised network: node `layer` reads the layer before it and weights that the file prepares, in a chain of one or two
+/// Layers of a quantised network: node `layer` reads the layer before it and weights that the file prepares, in a chain of two
 /// nodes. All weights come first, as quantisers write them. Layers are fused with their weights, and with the layer before.
 struct layers {
   explicit layers(std::uint32_t count) {

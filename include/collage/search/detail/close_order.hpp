@@ -88,12 +88,10 @@ inline problem in_order(const problem& p, std::span<const std::uint32_t> order) 
     consumer = position[consumer];
   }
   for (std::uint32_t& node : moved.outputs) node = position[node];
-  std::vector<std::uint32_t> nodes;
   for (candidate& c : moved.candidates) {
-    nodes.clear();
-    for (const std::uint32_t node : c.nodes) nodes.push_back(position[node]);
-    std::ranges::sort(nodes);
-    c.nodes = node_set(nodes);
+    node_set nodes;
+    for (const std::uint32_t node : c.nodes) nodes.insert(position[node]);
+    c.nodes = std::move(nodes);
   }
   for (value& v : moved.values) {
     if (v.producer != node_set::none) v.producer = position[v.producer];
