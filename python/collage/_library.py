@@ -1,11 +1,13 @@
 """Finds and loads libcollage."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import pathlib
 import platform
 import threading
+from collections.abc import Iterator
 from typing import Optional
 
 ABI_VERSION = 1
@@ -61,11 +63,38 @@ def _candidates() -> list[str]:
     return [str(folder / NAME) for folder in beside] or [NAME]
 
 
+def _has_openmp() -> bool:
+    """Whether the process has GNU's OpenMP by its usual name. Packages that bring a copy of their own give it another name."""
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
+            return any(line.rstrip().rpartition("/")[2].startswith("libgomp.so") for line in file)
+    except OSError:
+        return True
+
+
+@contextlib.contextmanager
+def _brief_waiting() -> Iterator[None]:
+    """Has OpenMP's idle threads wait for some tens of microseconds, if it is loaded meanwhile: it reads the variable then.
+
+    The number is ``brief_checks`` of collage/run/waiting.hpp. The environment is the same afterwards, so that children have their own.
+    """
+    is_chosen = "GOMP_SPINCOUNT" in os.environ or "OMP_WAIT_POLICY" in os.environ
+    if is_chosen or _has_openmp() or len(os.sched_getaffinity(0)) == 1:
+        yield
+        return
+    os.environ["GOMP_SPINCOUNT"] = "2000"
+    try:
+        yield
+    finally:
+        del os.environ["GOMP_SPINCOUNT"]
+
+
 def _open() -> ctypes.CDLL:
     faults = []
     for path in _candidates():
         try:
-            library = ctypes.CDLL(path)
+            with _brief_waiting():
+                library = ctypes.CDLL(path)
             library.collage_abi_version.restype = ctypes.c_uint32
             version = int(library.collage_abi_version())
         except (OSError, AttributeError) as fault:

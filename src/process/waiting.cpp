@@ -7,9 +7,12 @@
 #include <omp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdlib>
@@ -24,10 +27,11 @@ namespace collage::inline v0 {
 
 namespace {
 
-/// The waiting policy that the environment sets; empty if none.
-std::string configured_policy() {
+constexpr const char* brief = "brief";
+
+std::string policy_of_environment() {
   if (const char* spins = std::getenv("GOMP_SPINCOUNT"); spins != nullptr && *spins != '\0')
-    return std::string("spin ") + spins;
+    return spins == std::to_string(brief_checks) ? brief : std::string("spin ") + spins;
   const char* found = std::getenv("OMP_WAIT_POLICY");
   if (found == nullptr) return {};
   std::string policy = found;
@@ -35,6 +39,13 @@ std::string configured_policy() {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return policy;
 }
+
+/// The waiting policy that the environment set when libgomp read it, which is when it was loaded; empty if none.
+const std::string& configured_policy() {
+  static const auto* const policy = new std::string(policy_of_environment());  // threads may ask while the program ends
+  return *policy;
+}
+[[maybe_unused]] const std::string& at_loading = configured_policy();
 
 /// LLVM's library has libgomp's functions as well, and counts and waits in its own way.
 bool is_libgomp() { return dlsym(RTLD_DEFAULT, "__kmpc_fork_call") == nullptr; }
@@ -131,7 +142,9 @@ void release(brief_waiting::idle_team* team) {
 
 brief_waiting::brief_waiting() {
   const std::lock_guard lock(team_mutex);
-  if (const std::string policy = configured_policy(); !policy.empty()) {
+  if (const std::string& policy = configured_policy(); policy == brief) {
+    return;
+  } else if (!policy.empty()) {
     why_not_ = "the environment sets the waiting policy \"" + policy + "\"";
     return;
   }
@@ -160,10 +173,33 @@ brief_waiting::brief_waiting() {
   shared_team() = team_;
 }
 
+namespace {
+
+/// The file that this process was started from; empty if there is none any more, or if another program was given it, as the loader
+/// is that starts a program by hand (`ld.so ./program`).
+std::string own_file() {
+  if (getauxval(AT_BASE) == 0 || getauxval(AT_SECURE) != 0) return {};
+  char path[PATH_MAX] = {};
+  struct stat link{}, file{};
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+  const bool is_there = length > 0 && stat("/proc/self/exe", &link) == 0 && stat(path, &file) == 0;
+  return is_there && link.st_dev == file.st_dev && link.st_ino == file.st_ino ? path : std::string();
+}
+
+}  // namespace
+
+void restart_waiting_briefly(char** argv) {
+  if (!configured_policy().empty() || !is_libgomp() || allowed_processors() == 1) return;
+  const std::string file = own_file();
+  if (file.empty() || setenv("GOMP_SPINCOUNT", std::to_string(brief_checks).c_str(), 1) != 0) return;
+  execv(file.c_str(), argv);
+  unsetenv("GOMP_SPINCOUNT");  // the system refused
+}
+
 std::string waiting_policy() {
-  if (std::string policy = configured_policy(); !policy.empty()) return policy;
+  if (const std::string& policy = configured_policy(); !policy.empty()) return policy;
   const std::lock_guard lock(team_mutex);
-  return shared_team().expired() ? "default" : "brief";
+  return shared_team().expired() ? "default" : brief;
 }
 
 int concurrent_threads(int wanted) { return allowed_processors() == 1 ? std::min(wanted, 1) : wanted; }

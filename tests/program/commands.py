@@ -539,6 +539,30 @@ class Placed(Case):
                        env=without, check=True, capture_output=True)
         self.assertEqual(json.loads(pathlib.Path(plan).read_text())["waiting"], "brief")
 
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "with one processor, no thread waits")
+    def test_commands_that_run_kernels_set_how_long_threads_wait(self):
+        plain = {k: v for k, v in environment().items() if k not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")}
+
+        def spins(words, **more):
+            """GOMP_SPINCOUNT of the process that writes the page, whose name and arguments are those of its start."""
+            ours, its = os.pipe()
+            child = subprocess.Popen([PROGRAM, *words], stdout=its, stderr=its, env={**plain, **more})
+            os.close(its)
+            with open(ours, "rb") as page:
+                self.assertTrue(page.read(1))
+                process = pathlib.Path(f"/proc/{child.pid}")
+                self.assertEqual((process / "comm").read_text().strip(), pathlib.Path(PROGRAM).name)
+                self.assertEqual((process / "cmdline").read_bytes().split(b"\0")[1:-1], [os.fsencode(w) for w in words])
+                known = dict(v.split(b"=", 1) for v in (process / "environ").read_bytes().split(b"\0") if v)
+                page.read()
+            self.assertEqual(child.wait(), 0)
+            return known.get(b"GOMP_SPINCOUNT")
+
+        run = ("run", BERT, "--backends", self.complete, "--place", "priority", "--store", "none")
+        self.assertEqual(spins(run), b"2000")
+        self.assertEqual(spins(run, GOMP_SPINCOUNT="7"), b"7")
+        self.assertIsNone(spins(run, OMP_WAIT_POLICY="passive"))
+
 
 class Strict(Case):
     """Backends that are named run everything, or the network is not placed."""

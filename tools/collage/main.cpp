@@ -41,7 +41,10 @@ int main(int argc, char** argv) {
   try {
     const program::command_line line = program::parse(argc, argv);
     if (line.command == nullptr) return line.exit_code;
-    if (line.computes) beside_others.emplace();
+    if (line.computes) {
+      collage::restart_waiting_briefly(argv);
+      beside_others.emplace();
+    }
     return line.command(line.given);
   } catch (const collage::error& e) {
     program::complain(e.what());

@@ -11,16 +11,30 @@ namespace collage::inline v0 {
 /// How threads of the OpenMP team wait for work:
 ///
 /// - "default": they look for work for some milliseconds, then sleep (libgomp's 300,000 checks);
-/// - "brief": for some microseconds, as `brief_waiting` makes them (1,000 checks);
-/// - "spin N": GOMP_SPINCOUNT=N, the number of checks;
+/// - "brief": for microseconds: about two, as `brief_waiting` makes them (100 checks), or some tens, as `restart_waiting_briefly` does
+///   (2,000 checks);
+/// - "spin N": GOMP_SPINCOUNT=N, another number of checks;
 /// - "active", "passive": OMP_WAIT_POLICY.
 ///
 /// libgomp reads the variables when it is loaded. They go before `brief_waiting`.
 std::string waiting_policy();
 
-/// While an object of this class exists, idle threads of OpenMP sleep after microseconds instead of milliseconds. A network that has
-/// all processors runs as fast as before. Beside other programs it runs several times faster, because spinning threads take
-/// processors from threads that compute.
+/// Starts the program again, with GOMP_SPINCOUNT in its environment, so that threads wait for some tens of microseconds
+/// (`brief_checks` checks). Networks of many short kernels need that: a thread that sleeps after two microseconds sleeps between
+/// kernels, and waking it takes longer than such a kernel. The process stays the same, and so do its arguments and open files.
+/// Children inherit the variable.
+///
+/// Call it at the beginning of `main`, before other threads exist and before anything is written. It takes as long as a start of
+/// the program does, and returns only if it did nothing: if the environment sets a policy, if OpenMP is not GNU's, if the process may
+/// use one processor only, or if the program's file cannot be started again. An object of `brief_waiting` serves then.
+void restart_waiting_briefly(char** argv);
+
+/// The number of checks that `restart_waiting_briefly` sets.
+inline constexpr int brief_checks = 2000;
+
+/// While an object of this class exists, idle threads of OpenMP sleep after microseconds instead of milliseconds. A network of long
+/// kernels that has all processors runs as fast as before. Beside other programs it runs several times faster, because spinning
+/// threads take processors from threads that compute.
 ///
 /// It holds for all of OpenMP in the process, so that it is an option: a program creates one in `main`.
 ///

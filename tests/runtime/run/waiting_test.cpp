@@ -101,14 +101,14 @@ TEST(waiting, policy_is_brief_while_an_object_exists) {
   const std::string before = c::waiting_policy();
   {
     const c::brief_waiting first;
-    EXPECT_EQ(first.why_not().empty(), !is_configured()) << first.why_not();
+    EXPECT_EQ(first.why_not().empty(), !is_configured() || before == "brief") << first.why_not();
     {
       const c::brief_waiting second;
       EXPECT_EQ(second.why_not(), first.why_not());
     }
     if (is_configured()) {
       EXPECT_EQ(c::waiting_policy(), before);
-      EXPECT_NE(first.why_not().find(before), std::string::npos) << first.why_not();
+      EXPECT_TRUE(before == "brief" || first.why_not().find(before) != std::string::npos) << first.why_not();
     } else {
       EXPECT_EQ(c::waiting_policy(), "brief");
     }
