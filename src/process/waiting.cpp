@@ -175,8 +175,8 @@ brief_waiting::brief_waiting() {
 
 namespace {
 
-/// The file that this process was started from; empty if there is none any more, or if another program was given it, as the loader
-/// is that starts a program by hand (`ld.so ./program`).
+/// The file that this process was started from; empty if it is there no more. It is also empty if the loader was started by hand and
+/// was given the program (`ld.so ./program`): then the loader is the file.
 std::string own_file() {
   if (getauxval(AT_BASE) == 0 || getauxval(AT_SECURE) != 0) return {};
   char path[PATH_MAX] = {};

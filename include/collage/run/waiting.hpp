@@ -20,7 +20,7 @@ namespace collage::inline v0 {
 std::string waiting_policy();
 
 /// Starts the program again, with GOMP_SPINCOUNT in its environment, so that threads wait for some tens of microseconds
-/// (`brief_checks` checks). Networks of many short kernels need that: a thread that sleeps after two microseconds sleeps between
+/// (`brief_checks` checks). Networks of many short kernels need that. A thread that sleeps after two microseconds sleeps between
 /// kernels, and waking it takes longer than such a kernel. The process stays the same, and so do its arguments and open files.
 /// Children inherit the variable.
 ///
