@@ -41,5 +41,8 @@ namespace fuse {
 class dataflow;
 class group_list;
 }  // namespace fuse
+namespace tune {
+class any_space;
+}  // namespace tune
 
 }  // namespace collage::inline v0

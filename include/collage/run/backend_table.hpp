@@ -24,6 +24,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -39,6 +40,10 @@ struct pattern_entry : declared_pattern {
   void (*configurations)(const graph_view&, const match_record&, configuration_list&) = nullptr;
   /// Whether the backend has a configuration. Null: it has those that it numbers or proposes.
   verdict (*knows)(const graph_view&, const match_record&, const configuration&) = nullptr;
+  /// The whole space of configurations like one that the backend has: with the same forms and the same rounding. Null, the function
+  /// or its result: there is none to search.
+  std::shared_ptr<const tune::any_space> (*search_space)(const graph_view&, const match_record&,
+                                                         const configuration& like) = nullptr;
   /// How the kernel of a configuration computes. Null: by the operator's definition.
   kernel_algorithm (*algorithm)(const graph_view&, const match_record&, const configuration&) = nullptr;
   /// The constants that the kernel of a configuration keeps in another form. Null: none, it reads them as they are.
@@ -258,6 +263,12 @@ verdict knows_at(const graph_view& graph, const match_record& record, const conf
 }
 
 template <class B, class P>
+std::shared_ptr<const tune::any_space> search_space_at(const graph_view& graph, const match_record& record,
+                                                       const configuration& like) {
+  return B::search_space(match<P>(graph, record), like);
+}
+
+template <class B, class P>
 kernel_algorithm algorithm_at(const graph_view& graph, const match_record& record, const configuration& how) {
   return B::algorithm(match<P>(graph, record), how);
 }
@@ -281,6 +292,7 @@ constexpr pattern_entry lower_pattern() {
   else if constexpr (has_choices<B, m>) e.choices = choices_at<B, P>;
   else e.choices = one_choice;
   if constexpr (has_knows<B, m>) e.knows = knows_at<B, P>;
+  if constexpr (has_search_space<B, m>) e.search_space = search_space_at<B, P>;
   if constexpr (has_algorithm<B, m>) e.algorithm = algorithm_at<B, P>;
   if constexpr (has_weights<B, m>) e.weights = weights_at<B, P>;
   e.build = build_at<B, P>;

@@ -166,6 +166,8 @@ inline constexpr char takes_declaration[] = "static bool takes(const graph&, std
 inline constexpr char choices_declaration[] = "static std::size_t choices(const match<P>&)";
 inline constexpr char configurations_declaration[] = "static void configurations(const match<P>&, configuration_list&)";
 inline constexpr char knows_declaration[] = "static verdict knows(const match<P>&, const configuration&), or bool";
+inline constexpr char search_space_declaration[] =
+    "static std::shared_ptr<const tune::any_space> search_space(const match<P>&, const configuration& like)";
 inline constexpr char layouts_declaration[] = "static void layouts(const match<P>&, std::size_t choice, value_forms&)";
 inline constexpr char layouts_of_configurations_declaration[] =
     "static void layouts(const match<P>&, const configuration&, value_forms&)";
@@ -248,12 +250,12 @@ consteval set_fault judge_member(const member (&states)[sizeof...(P)], const cha
   if (any) return {};
   return {set_rule::of_nothing, {}, B::name, nullptr, name, declaration};
 }
-/// Configurations replace choices, and `knows` needs them.
+/// Configurations replace choices, and `knows` and `search_space` need them.
 template <class B, class P>
 consteval set_fault judge_configurations() {
   constexpr bool has = has_configurations<B, const match<P>&>;
   if (has && has_choices<B, const match<P>&>) return {set_rule::two_ways, {}, B::name, P::name};
-  if (!has && has_knows<B, const match<P>&>)
+  if (!has && (has_knows<B, const match<P>&> || has_search_space<B, const match<P>&>))
     return {set_rule::member, member::missing, B::name, P::name, "configurations", configurations_declaration};
   return {};
 }
@@ -267,7 +269,10 @@ consteval set_fault judge_variants() {
   if constexpr (names_knows<B>())
     if (fault.rule == set_rule::none)
       fault = judge_member<B, P...>({check_knows<B, P>()...}, "knows", knows_declaration);
-  if constexpr (has_texts || names_knows<B>())
+  if constexpr (names_search_space<B>())
+    if (fault.rule == set_rule::none)
+      fault = judge_member<B, P...>({check_search_space<B, P>()...}, "search_space", search_space_declaration);
+  if constexpr (has_texts || names_knows<B>() || names_search_space<B>())
     ((fault.rule == set_rule::none ? static_cast<void>(fault = judge_configurations<B, P>()) : void()), ...);
   if constexpr (names_layouts<B>())
     if (fault.rule == set_rule::none)

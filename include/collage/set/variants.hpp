@@ -1,8 +1,11 @@
-// The members by which a backend says how many ways there are to build a kernel: `choices` or `configurations`, `knows`, `layouts`.
+// The members by which a backend says how many ways there are to build a kernel: `choices` or `configurations`, `knows`, `search_space`,
+// `layouts`.
 #pragma once
 
 #include <collage/backend.hpp>
 #include <collage/detail/named_member.hpp>
+#include <collage/fwd.hpp>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -20,6 +23,16 @@ template <class B, class Match> concept has_choices = requires(Match m) { B::cho
 template <class B, class Match>
 concept has_configurations = requires(Match m, configuration_list& to) { B::configurations(m, to); };
 template <class B, class Match> concept has_knows = requires(Match m, const configuration& how) { B::knows(m, how); };
+
+/// A backend whose space of configurations can be searched as a whole.
+template <class B, class Match>
+concept has_search_space = requires(Match m, const configuration& like) { B::search_space(m, like); };
+/// A pointer that owns such a space. <memory>, which would name it, is too heavy for includers.
+template <class T>
+concept owner_of_space = requires(const T& owner) {
+  { owner.get() } -> std::convertible_to<const tune::any_space*>;
+  requires !std::is_pointer_v<T> && !std::is_reference_v<T>;
+};
 
 /// A backend whose kernels do not all compute by the operator's definition.
 template <class B, class Match> concept has_algorithm =
@@ -87,6 +100,24 @@ consteval member check_knows() {
 }
 
 template <class B, class P>
+consteval member check_search_space() {
+  using m = const match<P>&;
+  if constexpr (has_search_space<B, m>) {
+    constexpr bool owns =
+        requires(m x, const configuration& like) { requires owner_of_space<decltype(B::search_space(x, like))>; };
+    return owns ? member::fine : member::other_result;
+  } else if constexpr (requires(B& b, m x, const configuration& like) { b.search_space(x, like); }) {
+    return member::not_static;
+  } else if constexpr (
+      has_search_space<B, match<P>&> || requires(m x, configuration& like) { B::search_space(x, like); } ||
+      requires(m x) { B::search_space(x); } || requires(m x) { B::search_space(x, std::size_t{}); }) {
+    return member::other_arguments;
+  } else {
+    return member::missing;
+  }
+}
+
+template <class B, class P>
 consteval member check_layouts() {
   using m = const match<P>&;
   using which = which_layouts<B, m>;
@@ -116,6 +147,9 @@ struct named_configurations {
 struct named_knows {
   int knows;
 };
+struct named_search_space {
+  int search_space;
+};
 struct named_layouts {
   int layouts;
 };
@@ -133,6 +167,11 @@ template <class B>
 consteval bool names_knows() {
   if constexpr (std::is_final_v<B>) return requires { &B::knows; };
   else return !requires { &beside<B, named_knows>::knows; };
+}
+template <class B>
+consteval bool names_search_space() {
+  if constexpr (std::is_final_v<B>) return requires { &B::search_space; };
+  else return !requires { &beside<B, named_search_space>::search_space; };
 }
 template <class B>
 consteval bool names_layouts() {

@@ -32,6 +32,14 @@ std::vector<float> features_of(const Space& space, std::span<const point_of<Spac
   return rows;
 }
 
+/// Indices of numbers, the largest number first. Equal ones keep their order.
+inline std::vector<std::size_t> order_by(std::span<const double> promise) {
+  std::vector<std::size_t> order(promise.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return promise[a] > promise[b]; });
+  return order;
+}
+
 /// Numbers of the points, the most promising first. Equal predictions keep the order of the points. Without a model, the closed form
 /// decides.
 template <described_space Space>
@@ -44,10 +52,7 @@ std::vector<std::size_t> order_of(const Space& space, std::span<const point_of<S
   } else {
     for (std::size_t i = 0; i < points.size(); ++i) promise[i] = -space.estimate(points[i]);
   }
-  std::vector<std::size_t> order(points.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return promise[a] > promise[b]; });
-  return order;
+  return order_by(promise);
 }
 
 }  // namespace collage::inline v0::tune

@@ -1,0 +1,17 @@
+// expect: backend (library), pattern (conv_relu): search_space returns another type; declare static std::shared_ptr<const tune::any_space> search_space(const match<P>&, const configuration& like)
+// Nothing would own the space.
+#include <collage/collage.hpp>
+#include <memory>
+
+namespace c = collage;
+namespace op = collage::ops;
+struct conv_relu : c::pattern<"conv_relu"> {
+  static constexpr auto expr = op::relu(op::conv(c::any, c::constant));
+};
+struct library : c::backend<"library"> {
+  using patterns = c::patterns<conv_relu>;
+  static c::kernel build(const c::match<conv_relu>&, c::build_context&);
+  static void configurations(const c::match<conv_relu>&, c::configuration_list&);
+  static const c::tune::any_space* search_space(const c::match<conv_relu>&, const c::configuration&);
+};
+constexpr std::size_t size = c::backend_set<library>::size;
