@@ -25,8 +25,8 @@ std::string waiting_policy();
 /// Children inherit the variable.
 ///
 /// Call it at the beginning of `main`, before other threads exist and before anything is written. It takes as long as a start of
-/// the program does. It returns only if it did nothing: the environment sets a policy, OpenMP is not GNU's, the process may use one
-/// processor only, or the program's file cannot be started again. An object of `brief_waiting` serves then.
+/// the program does. It returns only if it did nothing. Then the environment sets a policy, OpenMP is not GNU's, or the process may
+/// use one processor only. Or the program's file cannot be started again. An object of `brief_waiting` serves then.
 void restart_waiting_briefly(char** argv);
 
 /// The number of checks that `restart_waiting_briefly` sets.
