@@ -34,6 +34,20 @@ inline json holdups_to_json(const place_holdups& held) {
           {"advice", held.advice}};
 }
 
+/// null without a search of whole spaces.
+inline json autotune_to_json(const tuning_report& tuning) {
+  if (tuning.rounds == 0) return {};
+  return {{"measured", tuning.measured},
+          {"rounds", tuning.rounds},
+          {"before_ms", rounded(tuning.before_ms)},
+          {"after_ms", rounded(tuning.after_ms)},
+          {"seconds", rounded(tuning.seconds)},
+          {"training_s", rounded(tuning.training_s)},
+          {"searching_s", rounded(tuning.searching_s)},
+          {"exhausted", tuning.is_exhausted},
+          {"without_model", tuning.without_model.empty() ? json() : json(tuning.without_model)}};
+}
+
 /// The report of placing as JSON. `store` is the path of the store; empty: there was none.
 inline json report_to_json(const place_report& report, const std::string& store) {
   json generations = json::array();
@@ -64,6 +78,7 @@ inline json report_to_json(const place_report& report, const std::string& store)
           {"states", report.states},
           {"interrupted", report.interrupted},
           {"switches", switches},
+          {"autotune", autotune_to_json(report.tuning)},
           {"regions",
            {{"tried", report.regions.tried},
             {"ratio", rounded(report.regions.ratio)},

@@ -29,14 +29,27 @@ namespace collage::inline v0 {
 
 /// The state of placing, for a line of progress.
 struct place_progress {
-  const char* stage = "";  ///< "listing", "measuring", "searching", "comparing", "regions", or "waiting" for a process
-  std::string what;        ///< the group being measured, the placement that runs end to end, or what is listed
-  std::size_t done = 0;    ///< pieces of work that are finished, of done + remaining in all
+  const char* stage =
+      "";  ///< "listing", "measuring", "tuning", "searching", "comparing", "regions", or "waiting" for a process
+  std::string what;      ///< the group being measured, the placement that runs end to end, or what is listed
+  std::size_t done = 0;  ///< pieces of work that are finished, of done + remaining in all
   std::size_t remaining =
       0;  ///< with the current one. Some may be skipped: groups that cannot be part of the best placement.
           ///< Some are added when they are needed: conversions and regions
   double remaining_s = 0;  ///< an estimate, if all remaining ones are measured; 0 while nothing is known
   double best_ms = 0;      ///< cost of the best placement with the costs measured so far; 0 while nodes lack a cost
+};
+
+/// Results of a search of whole configuration spaces.
+struct tuning_report {
+  std::size_t rounds = 0;    ///< 0 without such a search
+  std::size_t measured = 0;  ///< configurations
+  double before_ms = 0;      ///< the cost of the best placement of the configurations that backends propose
+  double after_ms = 0;       ///< of the best placement after the search
+  double seconds = 0;        ///< all of it, and the parts for training and searching
+  double training_s = 0, searching_s = 0;
+  bool is_exhausted = false;       ///< it ended because nothing seemed worth another round, not for lack of time
+  std::string without_model = {};  ///< why no cost model guided it, in one sentence; empty if one did
 };
 
 /// Results of the search over regions, for backends that compile whole networks.
@@ -91,6 +104,7 @@ struct place_report {
   double waited_s = 0;  ///< part of these times: waiting for an undisturbed machine
   /// Rounds of end-to-end runs with a split cache (place/compare.hpp), and all rounds.
   std::size_t rounds_apart = 0, rounds = 0;
+  tuning_report tuning;
   region_report regions;
   std::vector<place_switch> switches;  ///< empty if costs predict end-to-end times without them
   std::string where;                   ///< in_a_worker, or "in this process" and why; empty if nothing was measured
@@ -134,6 +148,13 @@ struct comparing_options {
   double seconds = 3;
   /// false: stored end-to-end results of placements are used; true: the placements run again.
   bool recheck = false;
+};
+
+/// The search of whole configuration spaces, for backends that have them (`search_space` in docs/adding-a-backend.md). Kernels of the
+/// few configurations that a backend proposes are measured before that.
+struct autotune_options {
+  double seconds = 0;            ///< for how long it measures; 0: no such search
+  std::size_t measurements = 0;  ///< the most configurations that it measures; 0: as many as there is time for
 };
 
 /// The search over regions, if the set has a backend that takes regions.
@@ -209,6 +230,7 @@ struct place_options {
   std::uint64_t seed = 1;            ///< of the random inputs that kernels are checked and timed with
   measuring_options measuring = {};  ///< how kernels are measured
   comparing_options comparing = {};  ///< how placements are compared end to end
+  autotune_options autotune = {};    ///< the search of whole configuration spaces
   region_options regions = {};       ///< the search over regions
 };
 

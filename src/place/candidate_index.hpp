@@ -69,6 +69,11 @@ class candidate_index {
   const std::vector<std::uint32_t>& covering(const std::vector<std::uint32_t>& nodes) const {
     return by_nodes_.at(nodes);
   }
+  /// The same for any nodes: there may be none.
+  std::vector<std::uint32_t> of(const std::vector<std::uint32_t>& nodes) const {
+    const auto there = by_nodes_.find(nodes);
+    return there == by_nodes_.end() ? std::vector<std::uint32_t>() : there->second;
+  }
   /// Which candidate each group of a placement is, views left out; nothing for control flow and what is no candidate.
   std::vector<std::optional<std::uint32_t>> in(const placement& p) const {
     std::vector<std::optional<std::uint32_t>> list;
@@ -95,6 +100,31 @@ class candidate_index {
       if (all_.list[i].backend == backend && all_.list[i].is_by_rule()) return i;
     return {};
   }
+  /// A candidate that was added, and the one that it was made from.
+  struct added_configuration {
+    std::uint32_t candidate, like;
+  };
+  /// Adds another configuration of a candidate's kernel, at each group of the structure that has the kernel.
+  std::vector<added_configuration> add_configuration(std::uint32_t like, const configuration& how) {
+    const place_candidate from = all_.list[like];
+    const std::uint32_t structure = structure_of(like);
+    std::vector<added_configuration> added;
+    const auto before = static_cast<std::uint32_t>(all_.list.size());
+    for (std::uint32_t i = 0; i < before; ++i) {
+      const place_candidate& c = all_.list[i];
+      if (c.backend != from.backend || c.pattern != from.pattern || structure_of(i) != structure ||
+          c.configuration != from.configuration)
+        continue;
+      const auto number = static_cast<std::uint32_t>(all_.list.size());
+      added.push_back({number, i});
+      by_nodes_[nodes_of(i)].push_back(number);
+      place_candidate made = c;
+      made.configuration = how;
+      all_.list.push_back(std::move(made));
+    }
+    return added;
+  }
+
   struct added_region {
     std::uint32_t candidate;
     bool is_first_of_structure;

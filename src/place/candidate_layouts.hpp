@@ -48,6 +48,13 @@ class candidate_layouts {
     static const value_forms nothing;  // for regions: they are added later, and read and write plain values
     return candidate < borders_.size() ? borders_[candidate] : nothing;
   }
+  /// Notes a candidate that was added, and reads and writes values as another one does.
+  void add(std::uint32_t candidate, std::uint32_t like) {
+    if (like >= borders_.size()) return;  // plain values only
+    const value_forms same = borders_[like];
+    if (candidate >= borders_.size()) borders_.resize(candidate + 1);
+    borders_[candidate] = same;
+  }
   /// The same for a node that is a view in the form of this number; null if that is plain.
   const value_forms* borders_of_view(std::uint32_t node, std::uint32_t order) const {
     const auto known = view_borders_.find({node, order});

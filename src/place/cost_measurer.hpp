@@ -95,6 +95,11 @@ class cost_measurer {
     }
     part_of_share_ = thresholds.budget.for_structure;
   }
+  /// Measures the candidates that were added to a structure, in about so much time, against the fastest of those before.
+  void measure_added(std::uint32_t structure, double slot_ms) {
+    task_.until.check();
+    learn(kernels_, structure, slot_ms);
+  }
   void measure_once(std::uint32_t structure) {
     if (!kernels_.book.is_measured(structure)) measure(structure);
   }
@@ -289,7 +294,7 @@ class cost_measurer {
     return cost != nullptr && cost->refusal.empty();
   }
 
-  void learn(cost_ledger& of, std::uint32_t structure) {
+  void learn(cost_ledger& of, std::uint32_t structure, std::optional<double> most_ms = {}) {
     recall(of, structure);
     if (of.book.is_measured(structure)) return;
     distrust_slow_start();
@@ -298,7 +303,7 @@ class cost_measurer {
     recall(of, structure);
     if (of.book.is_measured(structure)) return;
     measuring_setup how = setup();
-    how.slot_ms = slot_ms(of, structure);
+    how.slot_ms = most_ms.value_or(slot_ms(of, structure));
     how.needs_all = &of != &kernels_;
     const place_structure& s = of.candidates.structures[structure];
     if (of.candidates.groups[s.example].nodes.size() > 1) how.give_up = [this] { return task_.until.is_long_over(); };

@@ -19,6 +19,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 #include "cost_keys.hpp"
@@ -116,6 +117,34 @@ class kept_costs {
       store_.put(checks_);
     } catch (const error& e) { problem_ = e.what(); }
     checks_.clear();
+  }
+
+  /// The fastest configurations that a search of a kernel's whole space found, the fastest first. `like` is the candidate with some
+  /// configuration of the kernel.
+  std::vector<configuration> find_fastest(const place_candidate& like) {
+    std::vector<configuration> list;
+    const std::optional<stored_cost> kept = read([&] { return store_.find(fastest_key_of(like)); });
+    if (!kept) return list;
+    for (std::string_view rest = kept->kernel; !rest.empty();) {
+      const std::size_t end = std::min(rest.find('\n'), rest.size());
+      if (std::optional<configuration> one = configuration::of(rest.substr(0, end))) list.push_back(*std::move(one));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    return list;
+  }
+  /// Keeps them. `ms` is the cost of the first; `measured` says how many were measured.
+  void put_fastest(const place_candidate& like, const std::vector<configuration>& fastest, double ms,
+                   std::size_t measured) {
+    if (!problem_.empty() || fastest.empty()) return;
+    stored_cost kept;
+    kept.label = "space of " + candidates_.structures[candidates_.groups[like.group].structure].label;
+    for (const configuration& how : fastest) kept.kernel += (kept.kernel.empty() ? "" : "\n") + how.text();
+    kept.median_ms = kept.low_ms = kept.high_ms = kept.sure_low_ms = kept.sure_high_ms = ms;
+    kept.samples = measured;
+    kept.how = "the fastest configurations of those that were measured";
+    try {
+      store_.put(fastest_key_of(like), kept);
+    } catch (const error& e) { problem_ = e.what(); }
   }
 
   /// Removes costs that turned out to be wrong, so that no other process reads them, whatever becomes of this process.
@@ -222,6 +251,14 @@ class kept_costs {
   stored_key check_key_of(const place_candidate& c) const {
     stored_key key = key_of(c);
     key.pattern = "check of " + key.pattern;
+    return key;
+  }
+
+  /// The key of a search of a kernel's whole space. It is no key of a cost, either.
+  stored_key fastest_key_of(const place_candidate& like) const {
+    stored_key key = key_of(like);
+    key.pattern = "space of " + key.pattern;
+    key.choice = configuration();
     return key;
   }
 

@@ -29,6 +29,7 @@
 #include <string>
 #include <utility>
 #include "comparison.hpp"
+#include "configuration_candidates.hpp"
 #include "conversions.hpp"
 #include "cost_book.hpp"
 #include "cost_measurer.hpp"
@@ -49,6 +50,7 @@
 #include "region_candidates.hpp"
 #include "report_log.hpp"
 #include "search_view.hpp"
+#include "space_tuner.hpp"
 #include "stack_check.hpp"
 #include "sub_plans.hpp"
 #include "unmeasured_placing.hpp"
@@ -161,6 +163,7 @@ class placer {
 
   /// A plan by costs measured alone: the best placement and the baselines. Sets `last` to the search result of the best one.
   plan begin(cost_measurer& measurer, placement_search& search, search_result& last) {
+    if (measurer.kept()) configuration_candidates(known_).add_kept(*measurer.kept());
     // Kernels of single operators come first. They give a placement, which later measurements only improve, and lower bounds for
     // all other candidates.
     const auto is_wanted = [this](std::uint32_t s) {
@@ -189,6 +192,10 @@ class placer {
 
     plan made = start_plan();
     last = search.best_within_bound();
+    if (task_.options.autotune.seconds > 0 && !task_.until.is_over_for_kernels()) {
+      report_.tuning = space_tuner(known_, view_, measurer, progress_).run();
+      last = search.best_within_bound();
+    }
     made.chosen = placement_writer(known_).write("plan", last);
     made.memory = known_.weights.memory_of(made.chosen);
     made.first_cost_ms = made.chosen.cost_ms;
@@ -204,6 +211,7 @@ class placer {
   void begin_again(const plan& made) {
     for (int turn = 0; turn < thresholds.trial.most_restarts && !task_.until.is_over(); ++turn) {
       place_options how = task_.options;
+      how.autotune = {};
       how.budget_s = task_.options.budget_s > 0 ? task_.until.left_s() : 0;
       placer later(task_.network, task_.backends, how);
       cost_measurer measurer(later.known_, later.progress_);
@@ -357,6 +365,7 @@ class placer {
         inner.previous = nullptr;
         inner.improved = {};
         inner.measuring.splits_caches = false;
+        inner.autotune = {};
         inner.memory = known_.weights.of_subgraphs();
         inner.precision = {};
         inner.rules = rules_in(*body, task_.backends, task_.options.rules);

@@ -55,6 +55,16 @@ struct trial_policy {
   int most_restarts = 3;         ///< measuring begins again when the machine turns out to have been slow
 };
 
+/// How whole configuration spaces are searched.
+struct tuning_policy {
+  std::size_t points_of_round = 8;  ///< configurations that are measured together, with the fastest one before
+  double first_gain = 0.12;  ///< the part of a kernel's time that the first round may save, before anything is known
+  double fading = 0.5;       ///< after a round, the next may save what it saved, or this part of what it might have
+  double least_gain = 5e-4;  ///< of the network's time: a group that promises less gets no round
+  double most_searching_ms = 500;  ///< before a round, for the searches that say which group gets it
+  std::size_t kept = 4;            ///< configurations of a group that are kept for later placings and run end to end
+};
+
 /// How measured times become the costs that the search counts.
 struct price_policy {
   /// Factors of pessimistic prices: after runs within the network, and without.
@@ -120,6 +130,7 @@ struct placing_policy {
   race_policy race;
   selection_policy selection;
   trial_policy trial;
+  tuning_policy tuning;
   price_policy price;
   budget_policy budget;
   check_policy check;

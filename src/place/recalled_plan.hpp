@@ -16,6 +16,7 @@
 #include <string>
 #include <variant>
 #include <vector>
+#include "configuration_candidates.hpp"
 #include "conversions.hpp"
 #include "cost_keys.hpp"
 #include "placing_state.hpp"
@@ -33,6 +34,7 @@ bool can_be_selected(const placement& kept, placing_state& known, region_candida
                      Converts converts) {
   if (!known.weights.keeps(kept)) return false;
   regions.add_those_of(kept);
+  configuration_candidates(known).add_those_of(kept);
   const auto who = known.candidates.in(kept);
   std::size_t at = 0;
   for (const plan_group& g : kept.groups) {

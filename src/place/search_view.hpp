@@ -73,6 +73,15 @@ class search_view {
       hidden_[i] = known_.candidates.is_region(i) && !shown[i];
   }
 
+  /// From now on, leaves out the kernel of a candidate wherever the network has it.
+  void leave_out(std::uint32_t candidate) {
+    const place_candidates& all = known_.candidates.all();
+    const cost_key kernel = key_of(all, all.list[candidate]);
+    left_out_.resize(all.list.size());
+    for (std::uint32_t i = 0; i < all.list.size(); ++i)
+      if (key_of(all, all.list[i]) == kernel) left_out_[i] = true;
+  }
+
   /// The problem of all candidates that can be built. Candidates for views follow, one for each form in which a node may be a view,
   /// and for control flow.
   search_result problem(const shown_candidates& shown) const {
@@ -104,6 +113,7 @@ class search_view {
     add_switches(p, runtimes);
     for (std::uint32_t i = 0; i < known_.candidates.size(); ++i) {
       const place_candidate& c = known_.candidates[i];
+      if (i < left_out_.size() && left_out_[i]) continue;
       if (known_.candidates.is_region(i) && (!shown.regions || (i < hidden_.size() && hidden_[i]))) continue;
       const known_cost cost = known_.costs.price_of(c, shown.costs);
       if (cost.state == cost_state::refused || (cost.state == cost_state::bounded && !shown.not_measured)) continue;
@@ -413,7 +423,8 @@ class search_view {
   }
 
   const placing_state& known_;
-  std::vector<bool> hidden_;  // by candidate
+  std::vector<bool> hidden_;    // by candidate
+  std::vector<bool> left_out_;  // the same
   std::chrono::nanoseconds bounded_time_ = search::limits().bounded_time;
 };
 

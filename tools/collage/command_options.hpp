@@ -119,6 +119,10 @@ class command {
                      "Time limit for placing; after it, the best placement so far is taken")
         ->option_text("S")
         ->transform(seconds());
+    app_->add_option("--autotune", given_.autotune_s,
+                     "Time to search whole spaces of kernel configurations; default: 0, no such search")
+        ->option_text("S")
+        ->transform(seconds());
     app_->add_option("--regions", given_.regions_s,
                      "Time limit for the search over regions; default: 30, 0: no such search")
         ->option_text("S")

@@ -37,6 +37,20 @@ std::string candidates_text(const collage::place_report& r) {
          part(r.modelled, " modelled") + part(r.refused, " refused") + part(r.skipped, " skipped") + ".";
 }
 
+/// The result of the search of whole spaces, in sentences; empty if there was no such search.
+std::string autotune_text(const collage::tuning_report& tuning) {
+  if (tuning.rounds == 0) return {};
+  const double gained = tuning.before_ms > 0 ? 1 - tuning.after_ms / tuning.before_ms : 0;
+  return "The search of whole configuration spaces measured " + count_of(tuning.measured, "configuration") + " in " +
+         format_number("%.0f s", tuning.seconds) + ". " +
+         (gained < 0.0005
+              ? "None made the network faster, by the kernels' times alone."
+              : "By the kernels' times alone, the network takes " + format_number("%.1f %%", 100 * gained) + " less.") +
+         (tuning.is_exhausted ? " It ended because no other configuration promised anything to speak of."
+                              : " It ended at its time limit (--autotune, or --budget).") +
+         (tuning.without_model.empty() ? "" : " It had no cost model: " + tuning.without_model + ".");
+}
+
 /// The result of the search over regions, in sentences; empty if there was no such search.
 std::string regions_text(const collage::region_report& regions) {
   if (regions.tried == 0 || regions.by_generation.empty()) return {};
@@ -105,6 +119,7 @@ int tune(const options& given) {
   for (const std::string& text : {error_text(p.made), kept_text(p.made, p.network)})
     if (!text.empty()) page += wrap(text, 0);
   if (!p.made.runs.empty()) page += "\n" + runs_table(p.made, p.made.runs);
+  if (const std::string text = autotune_text(r.tuning); !text.empty()) page += wrap(text, 0);
   if (const std::string text = regions_text(r.regions); !text.empty()) page += wrap(text, 0);
   if (r.rounds_apart >= c::enough_of_a_regime && r.rounds_apart < r.rounds)
     page +=

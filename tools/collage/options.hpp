@@ -22,6 +22,7 @@ struct options {
   std::string plan_file;
   std::vector<std::string> pins, exclusions;  ///< WHAT=BACKEND
   double budget_s = 0;                        ///< for placing; 0: no limit
+  double autotune_s = 0;                      ///< for searching whole spaces of configurations; 0: do not
   double regions_s = 30;                      ///< for the search over regions; 0: do not search
   bool recheck = false, complete = false;     ///< as in the groups of place_options
   bool keep_non_finite = false;               ///< as in place_options; a given plan must have it too

@@ -206,6 +206,7 @@ c::place_options place_options_of(const options& given) {
   how.store = store_of(given);
   how.store_is_optional = given.store_file.empty();
   how.budget_s = given.budget_s;
+  how.autotune.seconds = given.autotune_s;
   how.regions.seconds = given.regions_s;
   how.rules = rules_of(given);
   how.comparing.recheck = given.recheck;
