@@ -276,8 +276,7 @@ typedef struct collage_place_options {
   int32_t complete; /* not 0: measures every candidate, not only those that can be part of the best placement */
   collage_progress_function progress; /* may be NULL */
   void* progress_data;
-  /* For the search over regions that a library compiles as a whole; 0: 30; below 0: no such search. */
-  double regions_s;
+  double regions_s; /* for the search over regions that a library compiles as a whole; 0: 30; below 0: none */
   /* Not 0: refuses kernels that do not pass NaN and infinity on as the reference does. Needs measuring. */
   int32_t keep_non_finite;
   int64_t algorithms; /* a collage_algorithms; 64 bits, so that it is no padding of older versions */
@@ -285,6 +284,7 @@ typedef struct collage_place_options {
   uint64_t memory_bytes;                             /* 0: by the ratio */
   double memory_ratio;                               /* of the weights' own size; 0: 1.5 */
   const struct collage_precision_options* precision; /* collage_precision.h; NULL: float32 */
+  double autotune_s; /* for searching whole spaces of kernel configurations; 0: no such search */
 } collage_place_options;
 
 /* Places a network. `options` may be NULL. Kernels are measured in workers. If main calls collage_worker, they are this

@@ -65,7 +65,7 @@ class PlaceOptions(Structure):
                 ("rules", POINTER(PlaceRule)), ("rule_count", c_size_t), ("recheck", c_int32), ("complete", c_int32),
                 ("progress", ProgressFunction), ("progress_data", c_void_p), ("regions_s", c_double),
                 ("keep_non_finite", c_int32), ("algorithms", c_int64), ("memory_bytes", c_uint64), ("memory_ratio", c_double),
-                ("precision", POINTER(PrecisionOptions))]
+                ("precision", POINTER(PrecisionOptions)), ("autotune_s", c_double)]
 
 
 class PlanLoadOptions(Structure):

@@ -149,14 +149,17 @@ class Placing:
     """A collage_place_options with all that it points to."""
 
     def __init__(self, *, how: str = "measure", threads: int = 0, backends: Backends = None, store: Store = None,
-                 budget: Optional[float] = 20.0, compare: Optional[float] = None, regions: Optional[float] = None, seed: int = 1,
-                 pin: Rules = None, exclude: Rules = None, algorithms: str = "accurate", memory: Union[int, float, None] = None,
-                 keep_non_finite: bool = False, recheck: bool = False, complete: bool = False) -> None:
+                 budget: Optional[float] = 20.0, compare: Optional[float] = None, regions: Optional[float] = None,
+                 autotune: float = 0, seed: int = 1, pin: Rules = None, exclude: Rules = None, algorithms: str = "accurate",
+                 memory: Union[int, float, None] = None, keep_non_finite: bool = False, recheck: bool = False,
+                 complete: bool = False) -> None:
         self.struct = _abi.new(
             _abi.PlaceOptions, how=choice(how, _abi.HOW, "how"), threads=whole(threads, "threads"), backends=backends_of(backends),
             store=store_of(store), budget_s=seconds(budget, "budget"), compare_s=seconds(compare, "compare", unlimited=False),
             seed=whole(seed, "seed", most=2**64 - 1), algorithms=choice(algorithms, _abi.ALGORITHMS, "algorithms"),
             keep_non_finite=bool(keep_non_finite), recheck=bool(recheck), complete=bool(complete))
+        if autotune != 0:
+            self.struct.autotune_s = seconds(autotune, "autotune")
         if regions is not None:
             limit = seconds(regions, "regions")
             self.struct.regions_s = limit if limit > _TINY else -1.0

@@ -213,9 +213,9 @@ class Network(_handles.Unpicklable, ports.InputsAndOutputs[tuple[ports.Port, ...
         return network
 
     def tune(self, *, shapes: Shapes = None, threads: int = 0, backends: Backends = None, store: Store = None,
-             budget: Optional[float] = 20.0, compare: Optional[float] = None, regions: Optional[float] = None, seed: int = 1,
-             previous: Optional[Plan] = None, pin: Rules = None, exclude: Rules = None, algorithms: str = "accurate",
-             memory: Union[int, float, None] = None, keep_non_finite: bool = False, how: str = "measure",
+             budget: Optional[float] = 20.0, compare: Optional[float] = None, regions: Optional[float] = None,
+             autotune: float = 0, seed: int = 1, previous: Optional[Plan] = None, pin: Rules = None, exclude: Rules = None,
+             algorithms: str = "accurate", memory: Union[int, float, None] = None, keep_non_finite: bool = False, how: str = "measure",
              recheck: bool = False, complete: bool = False, progress: ProgressOption = None, precision: str = "fp32",
              error: Optional[float] = None, samples: SampleOption = None, keep: Keep = None) -> Plan:
         """Measures which backend runs which part the fastest, and returns the best plan. Costs are stored and found again.
@@ -231,6 +231,8 @@ class Network(_handles.Unpicklable, ports.InputsAndOutputs[tuple[ports.Port, ...
             budget: seconds for all of it; None: no limit.
             compare: seconds for runs end to end; None: 3.
             regions: seconds for the search over regions that a library compiles as a whole; None: 30; 0: no such search.
+            autotune: seconds for searching whole spaces of kernel configurations, of backends that have them; they are part of the
+                budget. 0: no such search.
             seed: of the random inputs.
             previous: an earlier plan of this network, which is returned if it is faster.
             pin: nodes, operators or patterns that only one backend may run, as {"conv": "onednn"}.
@@ -259,7 +261,7 @@ class Network(_handles.Unpicklable, ports.InputsAndOutputs[tuple[ports.Port, ...
         """
         network = self._fixed(shapes, "tuning")
         placing = Placing(how=how, threads=threads, backends=backends, store=store, budget=budget, compare=compare, regions=regions,
-                          seed=seed, pin=pin, exclude=exclude, algorithms=algorithms, memory=memory,
+                          autotune=autotune, seed=seed, pin=pin, exclude=exclude, algorithms=algorithms, memory=memory,
                           keep_non_finite=keep_non_finite, recheck=recheck, complete=complete)
         if not (previous is None or isinstance(previous, Plan)):
             raise errors.MisuseError(f"previous is of type {type(previous).__name__}; give a collage.Plan")

@@ -21,7 +21,7 @@ class Progress:
     """The state of placing a network.
 
     Attributes:
-        stage: "listing", "measuring", "searching", "comparing", "regions", "waiting" or "precision"; there may be more.
+        stage: "listing", "measuring", "tuning", "searching", "comparing", "regions", "waiting" or "precision"; there may be more.
         what: the group that is measured, the placement that runs end to end, or work in words.
         done: pieces of work that are done.
         remaining: pieces that are left, with the current one; some may be skipped, and others added.

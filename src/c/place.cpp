@@ -273,6 +273,7 @@ placing_request placing_of(const call& here, const collage_place_options& given)
   if (given.regions_s < 0) how.regions.seconds = 0;
   else if (const double seconds = checked_seconds(here, given.regions_s, "regions_s"); seconds > 0)
     how.regions.seconds = seconds;
+  how.autotune.seconds = checked_seconds(here, given.autotune_s, "autotune_s");
   if (given.seed != 0) how.seed = given.seed;
   how.comparing.recheck = given.recheck != 0;
   how.measuring.complete = given.complete != 0;

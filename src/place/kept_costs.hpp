@@ -19,7 +19,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 #include "cost_keys.hpp"
@@ -123,27 +122,28 @@ class kept_costs {
   /// configuration of the kernel.
   std::vector<configuration> find_fastest(const place_candidate& like) {
     std::vector<configuration> list;
-    const std::optional<stored_cost> kept = read([&] { return store_.find(fastest_key_of(like)); });
-    if (!kept) return list;
-    for (std::string_view rest = kept->kernel; !rest.empty();) {
-      const std::size_t end = std::min(rest.find('\n'), rest.size());
-      if (std::optional<configuration> one = configuration::of(rest.substr(0, end))) list.push_back(*std::move(one));
-      rest.remove_prefix(std::min(end + 1, rest.size()));
+    for (;;) {
+      const std::optional<stored_cost> kept = read([&] { return store_.find(fastest_key_of(like, list.size())); });
+      std::optional<configuration> one = kept ? configuration::of(kept->kernel) : std::nullopt;
+      if (!one) return list;
+      list.push_back(*std::move(one));
     }
-    return list;
   }
-  /// Keeps them. `ms` is the cost of the first; `measured` says how many were measured.
-  void put_fastest(const place_candidate& like, const std::vector<configuration>& fastest, double ms,
-                   std::size_t measured) {
+  /// Keeps them, with their costs.
+  void put_fastest(const place_candidate& like, const std::vector<std::pair<configuration, double>>& fastest) {
     if (!problem_.empty() || fastest.empty()) return;
-    stored_cost kept;
-    kept.label = "space of " + candidates_.structures[candidates_.groups[like.group].structure].label;
-    for (const configuration& how : fastest) kept.kernel += (kept.kernel.empty() ? "" : "\n") + how.text();
-    kept.median_ms = kept.low_ms = kept.high_ms = kept.sure_low_ms = kept.sure_high_ms = ms;
-    kept.samples = measured;
-    kept.how = "the fastest configurations of those that were measured";
+    std::vector<std::pair<stored_key, stored_cost>> entries;
+    for (const auto& [how, ms] : fastest) {
+      stored_cost kept;
+      kept.label = "space of " + candidates_.structures[candidates_.groups[like.group].structure].label;
+      kept.kernel = how.text();
+      kept.median_ms = kept.low_ms = kept.high_ms = kept.sure_low_ms = kept.sure_high_ms = ms;
+      kept.samples = 1;
+      kept.how = "among the fastest configurations of the space";
+      entries.emplace_back(fastest_key_of(like, entries.size()), std::move(kept));
+    }
     try {
-      store_.put(fastest_key_of(like), kept);
+      store_.put(entries);
     } catch (const error& e) { problem_ = e.what(); }
   }
 
@@ -254,11 +254,12 @@ class kept_costs {
     return key;
   }
 
-  /// The key of a search of a kernel's whole space. It is no key of a cost, either.
-  stored_key fastest_key_of(const place_candidate& like) const {
+  /// The key of a configuration that a search of a kernel's whole space found, by its place among the fastest. It is no key of a cost,
+  /// either.
+  stored_key fastest_key_of(const place_candidate& like, std::size_t place) const {
     stored_key key = key_of(like);
     key.pattern = "space of " + key.pattern;
-    key.choice = configuration();
+    key.choice = configuration(place);
     return key;
   }
 

@@ -211,7 +211,7 @@ class space_tuner {
     return tune::by_core_operator(group);
   }
 
-  /// Tells the models what was measured since the last time.
+  /// Passes on to the models what was measured since the last time.
   void note_measured(task& t, std::size_t number) {
     for (; t.noted < t.group.members.size(); ++t.noted) {
       const place_candidate& c = known_.candidates[t.group.members[t.noted]];
@@ -257,8 +257,10 @@ class space_tuner {
       for (std::uint32_t p = 0; p < t.space->size(); ++p) add(p);
     } else {
       for (std::size_t i = 0; i < most; ++i) add(static_cast<std::uint32_t>(random_.below(t.space->size())));
-      for (const configuration& how : fastest(t, thresholds.tuning.kept))
-        if (const auto p = t.space->find(how.text()))
+      std::vector<std::uint32_t> fastest = by_cost(t);
+      fastest.resize(std::min(fastest.size(), thresholds.tuning.kept));
+      for (const std::uint32_t i : fastest)
+        if (const auto p = t.space->find(known_.candidates[i].configuration.text()))
           for (const std::uint32_t near : t.space->neighbours(*p)) add(near);
     }
     return {pool.begin(), pool.end()};
@@ -266,15 +268,7 @@ class space_tuner {
 
   // ---- The end ----
 
-  /// The configurations of a task that cost the least, the fastest first.
-  std::vector<configuration> fastest(const task& t, std::size_t most) const {
-    std::vector<configuration> list;
-    for (const std::uint32_t i : by_cost(t)) {
-      if (list.size() == most) break;
-      list.push_back(known_.candidates[i].configuration);
-    }
-    return list;
-  }
+  /// The members of a task that can be used, the fastest first.
   std::vector<std::uint32_t> by_cost(const task& t) const {
     std::vector<std::uint32_t> usable;
     for (const std::uint32_t i : t.group.members)
@@ -290,9 +284,12 @@ class space_tuner {
     if (!t.space || t.points.empty()) return;
     const std::vector<std::uint32_t> order = by_cost(t);
     if (order.empty()) return;
-    if (auto& kept = measurer_.kept(); kept && !known_.task.until.is_past())
-      kept->put_fastest(known_.candidates[order.front()], fastest(t, thresholds.tuning.kept), ms_of(order.front()),
-                        t.points.size());
+    if (auto& kept = measurer_.kept(); kept && !known_.task.until.is_past()) {
+      std::vector<std::pair<configuration, double>> best;
+      for (std::size_t k = 0; k < std::min(order.size(), thresholds.tuning.kept); ++k)
+        best.emplace_back(known_.candidates[order[k]].configuration, ms_of(order[k]));
+      kept->put_fastest(known_.candidates[t.group.members.front()], best);
+    }
     for (std::size_t k = thresholds.tuning.kept; k < order.size(); ++k) view_.leave_out(order[k]);
   }
 

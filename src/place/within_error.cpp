@@ -270,6 +270,7 @@ class placing_within_error {
     if (how.previous != nullptr && !has_these_scales(how.previous->chosen)) how.previous = nullptr;
     placed_within_error made;
     static_cast<placed_plan&>(made) = place(network_, backends_, how);
+    options_.autotune = {};  // the store has what was found, for the placings that follow
     const std::optional<plan_error> expected = std::exchange(made.plan::error, std::nullopt);  // until it is tested
     made.chosen.scales = used_scales(network_, backends_, made.chosen);
     for (placement& single : made.singles) single.scales = used_scales(network_, backends_, single);

@@ -134,6 +134,9 @@ static void plans(const collage_network* network, const char* folder) {
   how.regions_s = NAN;
   MISUSED(collage_plan_place(network, &how, &plan), "regions_s");
   how.regions_s = -1; /* none */
+  how.autotune_s = -1;
+  MISUSED(collage_plan_place(network, &how, &plan), "autotune_s");
+  how.autotune_s = 0;
   collage_place_rule rule = {COLLAGE_RULE_PIN, "no node of this name", "portable"};
   how.rules = &rule;
   how.rule_count = 1;

@@ -197,6 +197,24 @@ class Placed(Case):
         covered = sorted(n for g in plan["chosen"]["groups"] for n, _ in g["nodes"])
         self.assertEqual(covered, list(range(232)))
 
+    def test_autotune(self):
+        if "jit" not in self.backends:
+            self.skipTest("no backend has search spaces")
+        plan = self.path("autotuned.json")
+        words = ("tune", BERT, "--plan", plan, "--threads", "1", "--backends", "jit,portable", "--store", self.path("autotune.db"),
+                 "--budget", "20")
+        told = self.succeeds(*words, "--autotune", "3")
+        self.fits_page(told.stdout)
+        self.assertRegex(" ".join(told.stdout.split()), r"The search of whole configuration spaces measured \d+ configurations? in \d+ s\. ")
+        self.assertIn("tuning", told.stderr)
+        again = json.loads(self.succeeds(*words, "--quiet", "--json").stdout)
+        self.assertIsNone(again["autotune"])
+        tuned = json.loads(self.succeeds(*words, "--autotune", "0.5", "--quiet", "--json").stdout)["autotune"]
+        if tuned is not None:  # something still promised a gain
+            self.assertGreater(tuned["measured"], 0)
+            self.assertLessEqual(tuned["after_ms"], tuned["before_ms"])
+        self.assertIn("--autotune", collage("tune", BERT, "--plan", plan, "--autotune", "long").stderr)
+
     def test_plan_files_keep_to_their_schema(self):
         self.assertEqual(complaints(json.loads(pathlib.Path(self.plan).read_text()), SCHEMA), [])
         small = self.path("small.json")

@@ -85,6 +85,7 @@ class Plans(unittest.TestCase):
         self.assertGreater(better.cost_ms, 0)
         tuned = collage.load(models.dense()).tune(shapes={"x": (3, 4)}, how="estimate", store=False, memory=10**9)
         network.tune(how="priority", store=False, memory=np.float32(1.5), regions=np.float32(0))
+        self.assertIsNone(network.tune(**BRIEF, autotune=0.2).data["placing"]["autotune"])  # no space, and nothing to search
         self.assertEqual(tuned.network.outputs[0].shape, (3, 3))
 
     def test_the_store(self):
@@ -106,7 +107,7 @@ class Plans(unittest.TestCase):
                 ({"seed": -1}, "seed is -1"), ({"progress": 3}, "progress is of type int"), ({"previous": 3}, "previous is of type int"),
                 ({"pin": {"conv": 5}}, "pin has 5 for conv; give the name of a backend"), ({"backends": "\ud800"}, "no text in UTF-8"),
                 ({"store": "\ud800"}, "which no file is called"), ({"progress": np.ones(3)}, "progress is of type ndarray"),
-                ({"regions": np.ones(2)}, "give a number of seconds"), ({"memory": np.float32(-1)}, "memory is"),
+                ({"regions": np.ones(2)}, "give a number of seconds"), ({"autotune": -1}, "autotune is -1"), ({"memory": np.float32(-1)}, "memory is"),
                 ({"shapes": {"x": (9, 9)}}, "x")]:
             with self.subTest(sentence), self.assertRaisesRegex(collage.MisuseError, sentence):
                 network.tune(**{"how": "priority", "store": False, **options})
