@@ -22,12 +22,6 @@ void training_set::add(std::span<const float> of_point, double time, double shor
   throughputs.push_back(static_cast<float>(shortest / time));
 }
 
-std::uint64_t features_hash(std::span<const char* const> names) {
-  std::uint64_t hash = detail::fnv_basis;
-  for (const char* name : names) hash = detail::combine(hash, detail::hash(name));
-  return hash;
-}
-
 std::string cost_model::refusal() { return xgboost::refusal(); }
 
 cost_model::cost_model(model_subject subject, std::size_t samples, std::string trees,

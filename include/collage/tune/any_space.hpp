@@ -114,7 +114,7 @@ class any_space::holder final : public any_holder {
       if (count > 1 && all > (std::uint64_t{1} << 63) / count) refuse("its values have too many combinations");
       all *= count;
     }
-    for (const point_of<Space>& point : all_points(space_)) places_.push_back(place_of(point));
+    enumerate(all);
     if (places_.size() > std::numeric_limits<std::uint32_t>::max()) refuse("it has too many points");
   }
 
@@ -174,6 +174,23 @@ class any_space::holder final : public any_holder {
   }
 
  private:
+  /// As `all_points`, and the places come by counting.
+  void enumerate(std::uint64_t all) {
+    std::array<std::size_t, Space::parameters.size()> which = {};
+    point_of<Space> point = {};
+    for (std::size_t i = 0; all > 0 && i < point.size(); ++i) point[i] = space_.values(i).front();
+    for (std::uint64_t place = 0; place < all; ++place) {
+      if (are_together(space_, point)) places_.push_back(place);
+      for (std::size_t i = point.size(); i-- > 0;) {
+        const std::span<const int> values = space_.values(i);
+        which[i] = which[i] + 1 < values.size() ? which[i] + 1 : 0;
+        point[i] = values[which[i]];
+        if (which[i] > 0) break;
+      }
+    }
+    places_.shrink_to_fit();
+  }
+
   [[noreturn]] static void refuse(const char* why) {
     throw error(error_kind::unsupported, why, std::string("the space ") + Space::name);
   }

@@ -4,6 +4,7 @@
 // of the space ranks alone: `order_of` in tune/rank.hpp.
 #pragma once
 
+#include <collage/detail/hash.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -37,8 +38,12 @@ struct model_subject {
   friend bool operator==(const model_subject&, const model_subject&) = default;
 };
 
-/// A hash of the names, in their order.
-std::uint64_t features_hash(std::span<const char* const> names);
+/// A hash of the names, in their order. Backends that describe spaces need no model, and do not link what makes them.
+constexpr std::uint64_t features_hash(std::span<const char* const> names) {
+  std::uint64_t hash = detail::fnv_basis;
+  for (const char* name : names) hash = detail::combine(hash, detail::hash(name));
+  return hash;
+}
 
 struct model_options {
   int trees = 60;
