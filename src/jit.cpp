@@ -4,6 +4,7 @@
 #include "jit/byte_depthwise_kernel.hpp"
 #include "jit/convolution_kernel.hpp"
 #include "jit/depthwise_kernel.hpp"
+#include "jit/matches.hpp"
 #include "jit/product_point.hpp"
 #include "jit/replica.hpp"
 #include "jit/scheme_product.hpp"
@@ -40,14 +41,6 @@ constexpr bool windows_are_known() {
   return true;
 }
 static_assert(windows_are_known(), "has_algorithms in collage/backends/jit_rules.hpp must list the families' windows");
-
-/// The products of a match, in the order of its operators. They have one left operand.
-std::vector<product_match> products_in(const any_match& m) {
-  std::vector<product_match> list;
-  for (const std::uint32_t node : m.nodes())
-    if (is_anchor(m, node)) list.emplace_back(m, node);
-  return list;
-}
 
 /// The kernel of products.
 struct run_products {
@@ -117,14 +110,6 @@ kernel build_products(const any_match& m, const product_point& point, build_cont
   kernel built(name_of(point, products.size(), made->refusal()), std::move(run), made->workspace());
   set_access(built, m, first, then);
   return built;
-}
-
-bool needs_many_registers(const any_match& m, const product_match& shape) {
-  for (const std::uint32_t node : m.nodes())
-    if (!is_anchor(m, node) && node != shape.depthwise && node != shape.between && !m.is(node, ops::add) &&
-        !m.is(node, ops::relu))
-      return true;
-  return false;
 }
 
 /// Why generated code cannot run here at all, in one sentence; empty if it can.

@@ -13,11 +13,6 @@ namespace {
 constexpr const char* first_word = "product1";
 static_assert(product_version == 1);
 
-/// AVX-512 repeats an element of A within the multiply-add, for which AVX2 needs a register.
-constexpr broadcast_from broadcast_of(instruction_set set) {
-  return set == instruction_set::avx512 ? broadcast_from::memory : broadcast_from::vector_register;
-}
-
 }  // namespace
 
 std::string product_point::text() const {
@@ -58,7 +53,7 @@ struct tile_limits {
 
   /// The loop needs registers beside the accumulators, and a long epilogue needs more.
   int most_rows_with(int vectors) const {
-    const int kept = std::max(vectors + (set == instruction_set::avx2 ? 1 : 0), is_long ? 6 : 2);
+    const int kept = std::max(vectors + (set == instruction_set::avx2 ? 1 : 0), spare_registers(is_long));
     return (registers_of(set) - kept) / vectors;
   }
 };

@@ -37,6 +37,13 @@ struct product_point::reading {
 /// of the sums, and from measurements, as `convolution_family::expected_error`.
 inline double direct_error(std::int64_t products) { return 4 * std::sqrt(static_cast<double>(products)) * 0x1p-24; }
 
+/// Registers beside the accumulators: the loop needs some, and what follows may need more. `is_long` says that it does.
+constexpr int spare_registers(bool is_long) { return is_long ? 6 : 2; }
+/// AVX-512 repeats an element of A within the multiply-add, for which AVX2 needs a register.
+constexpr broadcast_from broadcast_of(instruction_set set) {
+  return set == instruction_set::avx512 ? broadcast_from::memory : broadcast_from::vector_register;
+}
+
 /// The points that are worth measuring for products [m x k] [k x n] of one left operand, at most 12. `columns` has n for each
 /// of them. `is_long` says whether an epilogue needs many registers. Sums of the left operand are counted once.
 std::vector<product_point> promising_points(std::int64_t m, std::span<const std::int64_t> columns, std::int64_t k,

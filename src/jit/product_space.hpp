@@ -1,12 +1,8 @@
-// The search spaces of generated kernels: register tiles of products, and convolutions by bilinear algorithms. Their texts are those
-// of configurations, which plans and stores hold.
-//
-// Estimates have the form of `tune::winograd_space`, whose constants are from a table of similar kernels. No table of these kernels has
-// judged them yet.
+// The search space of products: the register tiles of their kernels.
 #pragma once
 
 #include "configuration.hpp"
-#include "convolution_configuration.hpp"
+#include "tile_parameters.hpp"
 
 #include <collage/tune/machine.hpp>
 #include <collage/tune/space.hpp>
@@ -25,22 +21,9 @@ namespace collage::inline v0::detail::jit {
 /// A product [m x k] [k x n].
 struct product_task {
   std::int64_t m = 1, n = 1, k = 1;
-};
-
-constexpr instruction_set set_of(const tune::machine& on) {
-  return on.lanes == 16 ? instruction_set::avx512 : instruction_set::avx2;
-}
-
-/// The values of register tiles, whatever is computed with them.
-struct tile_parameters {
-  static constexpr auto heights = [] {
-    std::array<int, most_rows> all = {};
-    for (int i = 0; i < most_rows; ++i) all[static_cast<std::size_t>(i)] = i + 1;
-    return all;
-  }();
-  static constexpr std::array widths = {1, 2, 3, 4, 5, 6};
-  static constexpr std::array unrollings = {1, 2, 4, 8, 16};
-  static constexpr std::array distances = {0, 8, 16, 32};
+  int spare = 0;  ///< registers that an epilogue needs beside the accumulators, at least
+  /// The instruction set decides how elements of A are repeated, as in texts of `product_point`.
+  bool has_one_broadcast = false;
 };
 
 /// Points of products. `broadcast` is a value of `broadcast_from`.
@@ -82,20 +65,29 @@ class product_space {
     return why;
   }
   std::span<const int> values(std::size_t of) const {
-    if (!task_fault().empty()) return {};
+    if (task_.m < 1 || task_.n < 1 || task_.k < 1) return {};
     switch (of) {
       case rows: return tile_parameters::heights;
       case vectors: return tile_parameters::widths;
       case unroll: return tile_parameters::unrollings;
       case prefetch: return tile_parameters::distances;
-      default: return sources;
+      default: break;
     }
+    const std::span<const int> all = sources;
+    return !task_.has_one_broadcast ? all : set_of(on_) == instruction_set::avx512 ? all.first(1) : all.last(1);
+  }
+  bool holds(const point& p) const {
+    return p[rows] <= task_.m && (p[vectors] - 1) * on_.lanes < task_.n &&
+           p[rows] * p[vectors] + task_.spare <= on_.registers && is_generated(configuration_of(p));
   }
   sentence conflict(const point& p) const {
     sentence why;
     if (p[rows] > task_.m) why << "bands of " << p[rows] << " rows are more than all " << task_.m;
     else if ((p[vectors] - 1) * on_.lanes >= task_.n)
       why << "one of " << p[vectors] << " vectors has none of the " << task_.n << " columns";
+    else if (p[rows] * p[vectors] + task_.spare > on_.registers)
+      why << "a tile of " << p[rows] << "x" << p[vectors] << " vectors leaves fewer than " << task_.spare
+          << " registers to what follows the product";
     else return fault_of(configuration_of(p));
     return why;
   }
@@ -112,12 +104,9 @@ class product_space {
     return {c.rows, c.vectors, c.unroll, c.prefetch, static_cast<int>(c.broadcast)};
   }
 
-  /// Nanoseconds, roughly: see above.
+  /// Nanoseconds, roughly.
   double estimate(const point& p) const {
-    constexpr double multiply_add = 0.03, panel_load = 0.12, latency = 8;
-    const double accumulators = p[rows] * p[vectors];
-    return number(task_.k) * padded(p) / on_.lanes *
-           (multiply_add * number(task_.m) * std::max(1.0, latency / accumulators) + panel_load * bands(p));
+    return product_cost(configuration_of(p), {task_.m, task_.n, task_.k}, on_).all();
   }
   std::array<float, feature_names.size()> features(const point& p) const {
     const double m = number(task_.m), n = number(task_.n), k = number(task_.k), l1 = number(on_.first_level_bytes);
@@ -160,102 +149,6 @@ class product_space {
 
   product_task task_;
   tune::machine on_;
-};
-
-/// Points of convolutions without a depth. `family` is an index into `convolution_families`, `partition` a value of
-/// `work_partition`.
-class convolution_space {
- public:
-  static constexpr const char* name = "winograd";
-  static constexpr int version = convolution_version;
-  static constexpr std::array<const char*, 7> parameters = {"family",   "rows",  "vectors",  "unroll",
-                                                            "prefetch", "block", "partition"};
-  enum parameter : std::size_t { family, rows, vectors, unroll, prefetch, block, partition };
-  using point = std::array<int, 7>;
-
-  explicit convolution_space(const convolution_shape& shape, const tune::machine& on = {}) : shape_(shape), on_(on) {
-    if (!task_fault().empty()) return;
-    std::ranges::copy(ladder, blocks_.begin());
-    block_count_ = ladder.size();
-    for (int i = 0; i < static_cast<int>(convolution_family_count); ++i) {
-      if (!fault_of(configuration_of({i, 1, 1, 1, 0, 1, 0}), shape_).empty()) continue;
-      families_[family_count_++] = i;
-      const auto all = static_cast<int>(std::min<std::int64_t>(tiles_of(i), most_block_tiles));
-      const auto used = std::span(blocks_).first(block_count_);
-      if (std::ranges::find(used, all) == used.end()) blocks_[block_count_++] = all;
-    }
-    std::ranges::sort(std::span(blocks_).first(block_count_));
-  }
-
-  /// Why the task has no such kernel, in one sentence; empty if it may have some.
-  sentence task_fault() const {
-    sentence why = fault_of(shape_);
-    if (why.empty() && shape_.depth > 1) why << "convolutions with a depth are not in this space";
-    return why;
-  }
-  std::span<const int> values(std::size_t of) const {
-    switch (of) {
-      case family: return std::span(families_).first(family_count_);
-      case rows: return tile_parameters::heights;
-      case vectors: return tile_parameters::widths;
-      case unroll: return tile_parameters::unrollings;
-      case prefetch: return tile_parameters::distances;
-      case block: return std::span(blocks_).first(block_count_);
-      default: return std::span<const int>(partitions).first(on_.threads > 1 ? 2 : 1);
-    }
-  }
-  sentence conflict(const point& p) const {
-    sentence why;
-    const std::int64_t all = tiles_of(p[family]);
-    if (p[block] > all) why << "a block of " << p[block] << " tiles is more than all " << all << " of this image";
-    else if (p[block] < all && std::ranges::find(ladder, p[block]) == ladder.end())
-      why << "a block of " << p[block] << " tiles is for another algorithm";
-    else if (p[rows] > p[block]) why << "bands of " << p[rows] << " rows are more than a block of " << p[block];
-    else if ((p[vectors] - 1) * on_.lanes >= shape_.outputs)
-      why << "one of " << p[vectors] << " vectors has none of the " << shape_.outputs << " outputs";
-    else return fault_of(configuration_of(p));
-    return why;
-  }
-
-  convolution_configuration configuration_of(const point& p) const {
-    configuration product = default_configuration(set_of(on_));
-    product.rows = p[rows];
-    product.vectors = p[vectors];
-    product.unroll = p[unroll];
-    product.prefetch = p[prefetch];
-    return {p[family], product, p[block], 1, static_cast<work_partition>(p[partition])};
-  }
-  std::string text(const point& p) const { return to_text(configuration_of(p)); }
-  point parse(std::string_view text) const {
-    const convolution_configuration c = parse_convolution_configuration(text);
-    const point p = {c.family,
-                     c.product.rows,
-                     c.product.vectors,
-                     c.product.unroll,
-                     c.product.prefetch,
-                     c.block,
-                     static_cast<int>(c.partition)};
-    if (configuration_of(p) != c)
-      throw error(error_kind::invalid_argument,
-                  "it has slices, a broadcast or an instruction set that this space has not",
-                  "the configuration '" + std::string(text) + "'");
-    return p;
-  }
-
- private:
-  static constexpr std::array ladder = {1,  2,  4,  7,   8,   14,  16,  28,  32,  42,  56,
-                                        64, 84, 98, 112, 128, 168, 196, 256, 392, 512, 784};
-  static constexpr std::array partitions = {static_cast<int>(work_partition::tiles),
-                                            static_cast<int>(work_partition::phases)};
-
-  std::int64_t tiles_of(int of) const { return blocks_of(configuration_of({of, 1, 1, 1, 0, 1, 0}), shape_).tiles; }
-
-  convolution_shape shape_;
-  tune::machine on_;
-  std::array<int, convolution_family_count> families_ = {};
-  std::size_t family_count_ = 0;
-  std::array<int, ladder.size() + convolution_family_count> blocks_ = {};
-  std::size_t block_count_ = 0;
 };
 
 }  // namespace collage::inline v0::detail::jit

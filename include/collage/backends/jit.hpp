@@ -17,6 +17,7 @@
 #include <collage/run/configuration.hpp>
 #include <collage/run/form.hpp>
 #include <collage/run/weights.hpp>
+#include <memory>
 
 namespace collage::inline v0 {
 
@@ -51,6 +52,9 @@ struct jit : backend<"jit"> {
 
   /// At most 12 for each shape.
   static void configurations(const any_match& m, configuration_list& to);
+  /// Of products, of windowed convolutions in two dimensions, of depthwise convolutions before one of 1x1, and of those on bytes. The
+  /// spaces of convolutions hold all algorithms for the window, whose rounding differs: `algorithm` says how much.
+  static std::shared_ptr<const tune::any_space> search_space(const any_match& m, const configuration& like);
   static kernel_algorithm algorithm(const any_match& m, const configuration& how);
   static kept_constants weights(const any_match& m, const configuration& how);
   static verdict knows(const any_match& m, const configuration& how);

@@ -1,0 +1,101 @@
+// What the search spaces of generated kernels share: the values of register tiles, and how long products of such tiles take.
+#pragma once
+
+#include "configuration.hpp"
+
+#include <collage/tune/machine.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+namespace collage::inline v0::detail::jit {
+
+constexpr instruction_set set_of(const tune::machine& on) {
+  return on.lanes == 16 ? instruction_set::avx512 : instruction_set::avx2;
+}
+
+/// The values of register tiles, whatever is computed with them.
+struct tile_parameters {
+  static constexpr auto heights = [] {
+    std::array<int, most_rows> all = {};
+    for (int i = 0; i < most_rows; ++i) all[static_cast<std::size_t>(i)] = i + 1;
+    return all;
+  }();
+  static constexpr std::array widths = {1, 2, 3, 4, 5, 6};
+  static constexpr std::array unrollings = {1, 2, 4, 8, 16};
+  static constexpr std::array distances = {0, 8, 16, 32};
+};
+
+/// Whether `fault_of` of such a tile is empty. No sentence is made, so spaces are enumerated fast.
+constexpr bool is_generated(const configuration& c) {
+  return (c.set == instruction_set::avx512 || c.broadcast == broadcast_from::vector_register) &&
+         c.registers() <= registers_of(c.set) && c.loop_bytes() <= most_loop_bytes;
+}
+
+constexpr std::int64_t parts_of_extent(std::int64_t all, std::int64_t size) { return (all + size - 1) / size; }
+
+/// A product [m x k] [k x n] as `product` and `scheme_product` compute it: panel by panel of B, and for each all bands of rows of A.
+struct tiled_product {
+  std::int64_t m = 1, n = 1, k = 1;
+};
+
+/// The closed form of its time in nanoseconds, roughly. Constants are in cycles, and fit a thousand measured points of four products
+/// with AVX2.
+class product_cost {
+ public:
+  product_cost(const configuration& how, const tiled_product& p, const tune::machine& on) : how_(how), p_(p) {
+    const std::int64_t rest = p.m % how.rows, bands = parts_of_extent(p.m, how.rows);
+    const std::int64_t panels = parts_of_extent(p.n, how.columns());
+    const auto last = static_cast<int>(parts_of_extent(p.n - (panels - 1) * how.columns(), how.lanes()));
+    multiply_ = static_cast<double>(panels - 1) * panel(how.vectors, rest) + panel(last, rest);
+    const auto lines = [](double floats) { return floats / 16; };
+    const double m = number(p.m), n = number(p.n), k = number(p.k), each = number(panels);
+    const double l1 = number(on.first_level_bytes), l2 = number(on.second_level_bytes);
+    // Each band reads its panel again, and each panel all of A.
+    const double of_panel = k * how.columns() * 4, of_band = k * how.rows * 4, of_left = m * k * 4;
+    const double misses = std::clamp((of_panel + of_band) / l1 - 0.64, 0.0, 1.0);
+    loads_ = near_line * (misses * lines(k * n) * number(bands) * (how.prefetch > 0 ? prefetched : 1.0) +
+                          (of_left + of_panel > l1 ? lines(m * k) * each : 0.0));
+    if (k * n * 4 > l2 / 2) loads_ += far_line * lines(k * n) * (how.prefetch > 0 ? prefetched : 1.0);
+    if (of_left > l2 / 2) loads_ += far_line * lines(m * k) * each;
+  }
+
+  double multiply() const { return multiply_ * cycle; }
+  double loads() const { return loads_ * cycle; }
+  double all() const { return multiply() + loads(); }
+
+  static constexpr double cycle = 0.3;        ///< nanoseconds
+  static constexpr double near_line = 1.0;    ///< from the second-level cache
+  static constexpr double far_line = 0.9;     ///< from the third-level cache or memory
+  static constexpr double prefetched = 0.57;  ///< the share of it that prefetching leaves
+
+ private:
+  static constexpr double number(std::int64_t x) { return static_cast<double>(x); }
+
+  /// Cycles of all bands of one panel of so many vectors. The last band has `rest` rows.
+  double panel(int vectors, std::int64_t rest) const {
+    return number(p_.m / how_.rows) * call(how_.rows, vectors) + (rest > 0 ? call(static_cast<int>(rest), vectors) : 0);
+  }
+  double call(int rows, int vectors) const {
+    constexpr double entry = 8, stored = 2.5;
+    return number(p_.k) * step(rows, vectors) + entry + stored * rows * vectors;
+  }
+  /// Cycles of one step over k: bound by units that multiply, that load, by decoding, or by the latency of sums.
+  double step(int rows, int vectors) const {
+    constexpr double latency = 4.3, width = 3.1, round = 0.2;
+    const bool in_memory = how_.broadcast == broadcast_from::memory;  // decoded with the multiply-add
+    const double tile = rows * vectors, prefetches = how_.prefetch > 0 ? vectors * how_.lanes() / 16.0 : 0.0;
+    const double loads = vectors + (in_memory ? tile : rows) + prefetches, ports = in_memory ? 2 : 1.5;
+    const double decoded = tile + vectors + (in_memory ? 0 : rows) + prefetches + 3.0 / how_.unroll;
+    return std::max({tile / 2, loads / ports, latency, decoded / width}) + round / how_.unroll;
+  }
+
+  configuration how_;
+  tiled_product p_;
+  double multiply_ = 0, loads_ = 0;
+};
+
+}  // namespace collage::inline v0::detail::jit
