@@ -95,10 +95,30 @@ class cost_measurer {
     }
     part_of_share_ = thresholds.budget.for_structure;
   }
-  /// Measures the candidates that were added to a structure, in about so much time, against the fastest of those before.
-  void measure_added(std::uint32_t structure, double slot_ms) {
+  /// Measures candidates against another one of their structure, whose cost stays as it is: theirs follow from the ratios. `again`: also
+  /// those that have costs.
+  void measure_beside(std::uint32_t other, std::vector<std::uint32_t> who, bool again) {
     task_.until.check();
-    learn(kernels_, structure, slot_ms);
+    const measuring_lock lock = wait_for_turn(&kernels_);
+    if (!again) {
+      recall(kernels_, kernels_.structure_of(other));
+      std::erase_if(who,
+                    [this](std::uint32_t i) { return kernels_.book.find(kernels_.candidates.list[i]) != nullptr; });
+    }
+    if (who.empty()) return;
+    who.insert(who.begin(), other);
+    const std::vector<measured_candidate> measured = measure_now(kernels_, who, setup());
+    const double known_ms = kernels_.book.find(kernels_.candidates.list[other])->alone_ms;
+    const double scale = measured.front().cost_ms > 0 ? known_ms / measured.front().cost_ms : 1;
+    std::vector<std::pair<place_candidate, measured_cost>> costs;
+    for (std::size_t k = 1; k < who.size(); ++k) {
+      measured_cost& cost = kernels_.book.entry_of(kernels_.candidates.list[who[k]]);
+      cost = {};
+      set_measured(cost, measured[k]);
+      cost.alone_ms *= scale;
+      costs.emplace_back(kernels_.candidates.list[who[k]], cost);
+    }
+    if (kernels_.kept && !task_.until.is_past()) kernels_.kept->put(costs, where_);
   }
   void measure_once(std::uint32_t structure) {
     if (!kernels_.book.is_measured(structure)) measure(structure);
@@ -294,7 +314,7 @@ class cost_measurer {
     return cost != nullptr && cost->refusal.empty();
   }
 
-  void learn(cost_ledger& of, std::uint32_t structure, std::optional<double> most_ms = {}) {
+  void learn(cost_ledger& of, std::uint32_t structure) {
     recall(of, structure);
     if (of.book.is_measured(structure)) return;
     distrust_slow_start();
@@ -303,7 +323,7 @@ class cost_measurer {
     recall(of, structure);
     if (of.book.is_measured(structure)) return;
     measuring_setup how = setup();
-    how.slot_ms = most_ms.value_or(slot_ms(of, structure));
+    how.slot_ms = slot_ms(of, structure);
     how.needs_all = &of != &kernels_;
     const place_structure& s = of.candidates.structures[structure];
     if (of.candidates.groups[s.example].nodes.size() > 1) how.give_up = [this] { return task_.until.is_long_over(); };

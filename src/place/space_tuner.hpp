@@ -64,7 +64,7 @@ class space_tuner {
       }
       run_round(tasks_[*next], *next, report);
     }
-    for (const task& t : tasks_) finish(t);
+    for (task& t : tasks_) finish(t);
     models_.keep();
     report.after_ms = optimum().found.cost_ms;
     report.training_s = models_.training_s();
@@ -80,6 +80,7 @@ class space_tuner {
     double gain = thresholds.tuning.first_gain;  ///< the part of its time that another round may save
     std::set<std::uint32_t> points = {};         ///< that were measured
     std::size_t noted = 0;                       ///< members that the models know
+    std::uint32_t rival = 0;                     ///< the fastest kernel of the structure when its first round began
     bool is_over = false;                        ///< there is no space, or nothing of it is left
   };
 
@@ -174,17 +175,17 @@ class space_tuner {
     }
     tell(t, report);
     const double before = ms_of(*best);
-    const std::size_t members = t.group.members.size();
+    std::vector<std::uint32_t> fresh;
     for (const std::uint32_t p : points) {
       t.points.insert(p);
       const std::optional<configuration> how = configuration::of(t.space->text(p));
       const std::optional<std::uint32_t> added = how ? adding_.add(*best, *how) : std::nullopt;
-      if (added && std::ranges::find(t.group.members, *added) == t.group.members.end())
-        t.group.members.push_back(*added);
+      if (added && std::ranges::find(t.group.members, *added) == t.group.members.end()) fresh.push_back(*added);
     }
-    if (t.group.members.size() != members) measurer_.measure_added(t.group.structure, 0);
+    t.group.members.insert(t.group.members.end(), fresh.begin(), fresh.end());
+    measurer_.measure_beside(t.rival, fresh, false);
     note_measured(t, number);
-    report.measured += t.group.members.size() - members;
+    report.measured += fresh.size();
     ++report.rounds;
     const double saved = 1 - ms_of(*fastest_of(t)) / before;
     t.gain = std::max(saved, t.gain * thresholds.tuning.fading);
@@ -198,6 +199,12 @@ class space_tuner {
     t.space = of.backends[c.backend].patterns[c.pattern].search_space(
         of.network.view(), record_of(of.network, of.backends, c), c.configuration);
     if (!t.space || t.space->size() == 0) return false;
+    // All rounds are against one kernel. Against the fastest so far, a cost that came out too low would lower all that follow.
+    t.rival = like;
+    for (const std::uint32_t i : known_.costs.rivals_of(t.group.structure))
+      if (const measured_cost* const cost = known_.costs.find(known_.candidates[i]);
+          cost != nullptr && cost->refusal.empty() && cost->alone_ms < ms_of(t.rival))
+        t.rival = i;
     t.subject = t.space->subject(family_of(t), processor_name() + ", " + count_of(of.threads, "thread"));
     return true;
   }
@@ -278,11 +285,17 @@ class space_tuner {
     std::ranges::stable_sort(usable, {}, [this](std::uint32_t i) { return ms_of(i); });
     return usable;
   }
-  /// Keeps the fastest configurations for later placings. The comparison end to end tries these alone: among hundreds, some always seem
-  /// fast by chance.
-  void finish(const task& t) {
+  /// Measures the fastest configurations again, together, and keeps them for later placings. Among hundreds, some always seem fast by
+  /// chance, so the costs by which they were selected are too low. The comparison end to end tries these alone.
+  void finish(task& t) {
     if (!t.space || t.points.empty()) return;
-    const std::vector<std::uint32_t> order = by_cost(t);
+    std::vector<std::uint32_t> order = by_cost(t);
+    if (order.empty()) return;
+    std::vector<std::uint32_t> selected(
+        order.begin(), order.begin() + static_cast<std::ptrdiff_t>(std::min(order.size(), thresholds.tuning.kept)));
+    std::erase(selected, t.rival);
+    if (!known_.task.until.is_over_for_kernels()) measurer_.measure_beside(t.rival, selected, true);
+    order = by_cost(t);
     if (order.empty()) return;
     if (auto& kept = measurer_.kept(); kept && !known_.task.until.is_past()) {
       std::vector<std::pair<configuration, double>> best;
