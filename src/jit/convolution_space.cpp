@@ -55,15 +55,15 @@ double convolution_space::balance(const point& p) const {
 
 convolution_space::cost convolution_space::costs(const point& p) const {
   // Cycles, fitted to a thousand measured points of five shapes with AVX2. Lines are 16 floats.
-  constexpr double moved = 1.4, written = 68, spilled = 2.4, plain_image = 5, entry = 40, streamed = 2.3,
-                   beyond_third = 13;
+  constexpr double moved = 0.3, written = 39, spilled = 2.1, plain_image = 5.6, entry = 88, streamed = 0.7,
+                   beyond_third = 26;
   const convolution_configuration c = configuration_of(p);
   const convolution_family& f = c.algorithm();
   const convolution_blocks b = jit::blocks_of(c, shape_);
   const double products = f.products, tiles = number_of(b.tiles), inputs = number_of(b.input_row);
   const double outputs = number_of(b.output_row), block_bytes = 4 * number_of(b.floats);
   const double weights = number_of(weight_bytes(c, shape_)), l2 = number_of(on_.second_level_bytes);
-  const double beyond = std::clamp(std::log2(block_bytes / l2) + 1, 0.0, 2.0);  // 0: half of the second level
+  const double beyond = std::clamp(std::log2(block_bytes / l2) + 0.8, 0.0, 3.0);  // 0: about half of the second level
   cost made;
   for (const std::int64_t of_block : {b.block, b.tiles % b.block}) {
     if (of_block == 0) continue;
@@ -74,7 +74,7 @@ convolution_space::cost convolution_space::costs(const point& p) const {
     made.products += times * products * (one.all() + entry * calls * product_cost::cycle);
   }
   // All weights are read once for each block.
-  const double third = std::clamp(std::log2(weights / number_of(on_.third_level_bytes)) + 3, 0.0, 2.0);
+  const double third = std::clamp(std::log2(weights / number_of(on_.third_level_bytes)) + 2, 0.0, 1.0);
   const double line = weights + block_bytes < l2 ? product_cost::near_line : streamed + beyond_third * third;
   made.weights = number_of(b.blocks()) * weights / 64 * line * (c.product.prefetch > 0 ? product_cost::prefetched : 1) *
                  product_cost::cycle;

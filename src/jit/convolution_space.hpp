@@ -18,7 +18,7 @@
 namespace collage::inline v0::detail::jit {
 
 /// Points of convolutions without a depth. `family` is an index into `convolution_families`, `partition` a value of
-/// `work_partition`. What follows a convolution needs no registers of its products: it is computed with the output transform.
+/// `work_partition`. Operators after a convolution need no registers of its products: the output transform computes them.
 class convolution_space {
  public:
   static constexpr const char* name = "winograd";

@@ -1,4 +1,4 @@
-// What the backend and its search spaces read from matches of products.
+// Facts about matches of products, for the backend and its search spaces.
 #pragma once
 
 #include <collage/backends/any_match.hpp>

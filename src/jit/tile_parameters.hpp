@@ -1,4 +1,4 @@
-// What the search spaces of generated kernels share: the values of register tiles, and how long products of such tiles take.
+// Shared by the search spaces of generated kernels: the values of register tiles, and how long products of such tiles take.
 #pragma once
 
 #include "configuration.hpp"
@@ -37,7 +37,8 @@ constexpr bool is_generated(const configuration& c) {
 
 constexpr std::int64_t parts_of_extent(std::int64_t all, std::int64_t size) { return (all + size - 1) / size; }
 
-/// A product [m x k] [k x n] as `product` and `scheme_product` compute it: panel by panel of B, and for each all bands of rows of A.
+/// A product [m x k] [k x n] as `product` and `scheme_product` compute it: panel by panel of B. For each panel they take all bands of
+/// rows of A.
 struct tiled_product {
   std::int64_t m = 1, n = 1, k = 1;
 };

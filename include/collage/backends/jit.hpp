@@ -52,8 +52,8 @@ struct jit : backend<"jit"> {
 
   /// At most 12 for each shape.
   static void configurations(const any_match& m, configuration_list& to);
-  /// Of products, of windowed convolutions in two dimensions, of depthwise convolutions before one of 1x1, and of those on bytes. The
-  /// spaces of convolutions hold all algorithms for the window, whose rounding differs: `algorithm` says how much.
+  /// Null for convolutions in three dimensions, and where the replica of kernels on bytes runs. The spaces of other windowed
+  /// convolutions hold all algorithms for the window, whose rounding differs: `algorithm` says how much.
   static std::shared_ptr<const tune::any_space> search_space(const any_match& m, const configuration& like);
   static kernel_algorithm algorithm(const any_match& m, const configuration& how);
   static kept_constants weights(const any_match& m, const configuration& how);

@@ -216,7 +216,7 @@ class any_space::holder final : public any_holder {
       if (!std::ranges::binary_search(space_.values(i), point[i])) return false;
     return true;
   }
-  /// Of a point whose values are listed.
+  /// The values of the point are listed.
   std::uint64_t place_of(const point_of<Space>& point) const {
     std::uint64_t place = 0;
     for (std::size_t i = 0; i < point.size(); ++i) {
