@@ -232,7 +232,7 @@ class space_tuner {
     }
   }
 
-  /// The points to measure next: the most promising ones, and a random one.
+  /// The points to measure next, ascending: the most promising ones, and a random one.
   std::vector<std::uint32_t> propose(const task& t) {
     const std::vector<std::uint32_t> pool = pool_of(t);
     const std::size_t most = std::min(thresholds.tuning.points_of_round, pool.size());
@@ -244,13 +244,37 @@ class space_tuner {
     std::vector<std::size_t> order(pool.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return promise[a] > promise[b]; });
+    const std::set<std::string> refused = refused_algorithms(t);
     std::vector<std::uint32_t> points;
-    for (std::size_t i = 0; i + 1 < most; ++i) points.push_back(pool[order[i]]);
-    if (most > 0) {
-      const std::size_t first = most - 1;  // of those that are not taken yet
-      points.push_back(pool[order[first + random_.below(order.size() - first)]]);
-    }
+    for (std::size_t i = 0; i < order.size() && points.size() + 1 < most; ++i)
+      if (const std::uint32_t p = pool[order[i]]; refused.empty() || !refused.contains(algorithm_at(t, p)))
+        points.push_back(p);
+    if (most > 0) points.push_back(pool[order[random_.below(order.size())]]);
+    std::ranges::sort(points);
+    points.erase(std::ranges::unique(points).begin(), points.end());
     return points;
+  }
+
+  /// The algorithms of which no kernel of a task could be used so far: others are tried first, because most of them err too much.
+  std::set<std::string> refused_algorithms(const task& t) const {
+    const place_task& of = known_.task;
+    std::set<std::string> refused, used;
+    for (const std::uint32_t i : t.group.members) {
+      const measured_cost* const cost = known_.costs.find(known_.candidates[i]);
+      const kernel_algorithm a = algorithm_of(of.network, of.backends, known_.candidates[i]);
+      if (cost != nullptr && !a.is_direct()) (cost->refusal.empty() ? used : refused).insert(a.name);
+    }
+    for (const std::string& name : used) refused.erase(name);
+    return refused;
+  }
+  /// The name of a point's algorithm; empty if it is direct.
+  std::string algorithm_at(const task& t, std::uint32_t point) const {
+    place_candidate c = known_.candidates[t.group.members.front()];
+    const std::optional<configuration> how = configuration::of(t.space->text(point));
+    if (!how) return {};
+    c.configuration = *how;
+    const kernel_algorithm a = algorithm_of(known_.task.network, known_.task.backends, c);
+    return a.is_direct() ? std::string() : std::string(a.name);
   }
 
   /// Points that were not measured: all of a small space, else random ones and the neighbours of the fastest.
