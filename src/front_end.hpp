@@ -36,7 +36,7 @@ inline json holdups_to_json(const place_holdups& held) {
 
 /// null without a search of whole spaces.
 inline json autotune_to_json(const tuning_report& tuning) {
-  if (tuning.rounds == 0) return {};
+  if (tuning.seconds <= 0) return {};
   return {{"measured", tuning.measured},
           {"rounds", tuning.rounds},
           {"before_ms", rounded(tuning.before_ms)},

@@ -34,11 +34,10 @@ struct probe_result {
 ///   static void configurations(const match<P>&, configuration_list& to);  // proposes texts: to.add("tiles 7x2 unroll 4")
 ///   static verdict knows(const match<P>&, const configuration&);          // whether it can build one; without it: those
 ///                                                                         // that it proposes
-///   static std::shared_ptr<const tune::any_space> search_space(const match<P>&, const configuration& like);
+///   static std::shared_ptr<const tune::any_space> search_space(const match<P>&, const configuration& like, int threads);
 ///                                               // the whole space of configurations that read and write values in the
-///                                               // same forms (layouts) as `like`, which the backend has, and that compute
-///                                               // with the same rounding; null if there is none to search
-///                                               // (tune/any_space.hpp)
+///                                               // same forms (layouts and elements) as `like`, which the backend has;
+///                                               // null if there is none to search (tune/any_space.hpp)
 ///   static void layouts(const match<P>&, const configuration&, value_forms&);
 ///   static kernel_algorithm algorithm(const match<P>&, const configuration&);  // for kernels that do not compute by the
 ///                                                         // operator's definition (run/algorithm.hpp); without it: all do

@@ -149,12 +149,13 @@ c::placed_within_error plan_so_far(const c::graph& network, c::place_options how
     return made;
   }
   how.precision = {};
+  how.autotune = {};
   how.improved = {};
   // Cancelled at once, placing would not read the store. So it is cancelled where it would begin to measure.
   bool begins = false;
   how.progress = [&begins](const c::place_progress& now) {
     const std::string_view stage = now.stage;
-    begins = begins || stage == "measuring" || stage == "comparing" || stage == "regions";
+    begins = begins || stage == "measuring" || stage == "tuning" || stage == "comparing" || stage == "regions";
   };
   how.cancel = [&begins] { return begins; };
   how.stop = {};

@@ -38,12 +38,12 @@ using space_pointer = std::shared_ptr<const tune::any_space>;
 }
 
 /// This processor, for kernels of an instruction set.
-tune::machine machine_of(instruction_set set) {
+tune::machine machine_of(instruction_set set, int threads) {
   const convolution_machine here = this_machine();
   tune::machine made;
   made.lanes = lanes_of(set);
   made.registers = registers_of(set);
-  made.threads = here.threads;
+  made.threads = threads;
   made.second_level_bytes = here.second_level_bytes;
 #ifdef _SC_LEVEL1_DCACHE_SIZE
   made.first_level_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, made.first_level_bytes);
@@ -68,7 +68,8 @@ struct product_text {
   }
 };
 
-space_pointer space_of_products(const any_match& m, const product_match& shape, const collage::configuration& like) {
+space_pointer space_of_products(const any_match& m, const product_match& shape, const collage::configuration& like,
+                                int threads) {
   const product_point::reading read = product_point::read(like.text());
   if (!read.point) return nullptr;
   const scheme& s = *read.point->algorithm;
@@ -82,7 +83,7 @@ space_pointer space_of_products(const any_match& m, const product_match& shape, 
                              .k = block(shape.k, s.inner),
                              .spare = spare_registers(needs_many_registers(m, shape)),
                              .has_one_broadcast = true};
-  return std::make_shared<const tune::any_space>(product_space(task, machine_of(read.point->how.set)),
+  return std::make_shared<const tune::any_space>(product_space(task, machine_of(read.point->how.set, threads)),
                                                  product_text{&s});
 }
 
@@ -100,22 +101,24 @@ struct convolution_text {
   }
 };
 
-space_pointer space_of_convolution(const any_match& m, const product_match& shape, const collage::configuration& like) {
+space_pointer space_of_convolution(const any_match& m, const product_match& shape, const collage::configuration& like,
+                                   int threads) {
   const convolution_point::reading read = convolution_point::read(like.text());
   if (!read.point) return nullptr;
   convolution_shape s = convolution_of(m, shape);
   s.from = read.point->from;
   s.to = read.point->to;
-  convolution_space space(s, machine_of(read.point->how.product.set));
+  convolution_space space(s, machine_of(read.point->how.product.set, threads));
   if (!space.task_fault().empty()) return nullptr;
   return std::make_shared<const tune::any_space>(std::move(space), convolution_text{s.from, s.to});
 }
 
-space_pointer space_of_depthwise(const any_match& m, const product_match& shape, const collage::configuration& like) {
+space_pointer space_of_depthwise(const any_match& m, const product_match& shape, const collage::configuration& like,
+                                 int threads) {
   try {
     const depthwise_configuration c = parse_depthwise_configuration(like.text());
     const depthwise_task task = {depthwise_of(m, shape), shape.n, spare_registers(needs_many_registers(m, shape))};
-    return std::make_shared<const tune::any_space>(depthwise_space(task, machine_of(c.product.set)));
+    return std::make_shared<const tune::any_space>(depthwise_space(task, machine_of(c.product.set, threads)));
   } catch (const error&) { return nullptr; }
 }
 
@@ -129,13 +132,13 @@ space_pointer space_of_bytes(const any_match& m, const collage::configuration& l
 }  // namespace
 }  // namespace detail::jit
 
-std::shared_ptr<const tune::any_space> jit::search_space(const any_match& m, const configuration& like) {
+std::shared_ptr<const tune::any_space> jit::search_space(const any_match& m, const configuration& like, int threads) {
   using namespace detail::jit;
   if (is_on_bytes(m)) return space_of_bytes(m, like);
   const product_match shape(m);
-  if (shape.is_windowed) return space_of_convolution(m, shape, like);
-  if (shape.is_depthwise()) return space_of_depthwise(m, shape, like);
-  return space_of_products(m, shape, like);
+  if (shape.is_windowed) return space_of_convolution(m, shape, like, threads);
+  if (shape.is_depthwise()) return space_of_depthwise(m, shape, like, threads);
+  return space_of_products(m, shape, like, threads);
 }
 
 }  // namespace collage::inline v0

@@ -13,6 +13,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "configuration_candidates.hpp"
 #include "cost_measurer.hpp"
 #include "kernel_trials.hpp"
 #include "placement_race.hpp"
@@ -163,6 +164,7 @@ class comparison {
     if (!known_.weights.keeps(previous.chosen) || !known_.errors.keeps(previous.chosen)) return {};
     // Its kernels need costs, too.
     regions_.add_those_of(previous.chosen);
+    configuration_candidates(known_).add_those_of(previous.chosen);
     (void)measurer_.measure_conversions([&] { return writer_.conversions_of(previous.chosen); });
     for (const auto& who : known_.candidates.in(previous.chosen))
       if (who && !measurer_.has_kernel(*who)) return {};  // accepted then, refused now

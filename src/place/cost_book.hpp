@@ -142,6 +142,15 @@ class cost_book {
     measure_structure(candidates_, structure, measurer, table_);
     note_fastest(structure);
   }
+  /// Notes the cost of a candidate that was measured beside others than its rivals.
+  void set(const place_candidate& c, measured_cost cost) {
+    table_[key_of(candidates_, c)] = std::move(cost);
+    note_fastest(candidates_.groups[c.group].structure);
+  }
+  /// No longer counts a candidate as a rival, so that it is not measured again. It must have been added.
+  void retire(std::uint32_t candidate) {
+    std::erase(rivals_.at(candidates_.groups[candidates_.list[candidate].group].structure), candidate);
+  }
   /// Takes over a cost from the store.
   void recall(const place_candidate& c, measured_cost known) {
     known.from_store = true;

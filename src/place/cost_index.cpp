@@ -265,6 +265,8 @@ struct cost_index::state {
  private:
   void add(const stored_entry& e) {
     using detail::with;
+    if (e.key.pattern.starts_with(fastest_prefix))
+      return;  // the costs of these configurations are entries of their own
     if (e.key.backend == "machine" || holds_error(e.key) || e.cost.refusal == needless_fallback) return;
     const detail::wide_hash backend = detail::hash_of_backend(e.key);
     const workload its(e.key.computes);

@@ -96,29 +96,35 @@ class cost_measurer {
     part_of_share_ = thresholds.budget.for_structure;
   }
   /// Measures candidates against another one of their structure, whose cost stays as it is: theirs follow from the ratios. `again`: also
-  /// those that have costs.
-  void measure_beside(std::uint32_t other, std::vector<std::uint32_t> who, bool again) {
+  /// those that have costs. Returns how many were measured.
+  std::size_t measure_beside(std::uint32_t other, std::vector<std::uint32_t> who, bool again) {
     task_.until.check();
     const measuring_lock lock = wait_for_turn(&kernels_);
+    const place_candidates& all = kernels_.candidates;
     if (!again) {
       recall(kernels_, kernels_.structure_of(other));
-      std::erase_if(who,
-                    [this](std::uint32_t i) { return kernels_.book.find(kernels_.candidates.list[i]) != nullptr; });
+      std::erase_if(who, [&](std::uint32_t i) { return kernels_.book.find(all.list[i]) != nullptr; });
     }
-    if (who.empty()) return;
+    if (who.empty()) return 0;
     who.insert(who.begin(), other);
     const std::vector<measured_candidate> measured = measure_now(kernels_, who, setup());
-    const double known_ms = kernels_.book.find(kernels_.candidates.list[other])->alone_ms;
-    const double scale = measured.front().cost_ms > 0 ? known_ms / measured.front().cost_ms : 1;
+    const bool is_timed = measured.front().refusal.empty() && measured.front().cost_ms > 0;
+    const double scale = is_timed ? kernels_.book.find(all.list[other])->alone_ms / measured.front().cost_ms : 1;
     std::vector<std::pair<place_candidate, measured_cost>> costs;
     for (std::size_t k = 1; k < who.size(); ++k) {
-      measured_cost& cost = kernels_.book.entry_of(kernels_.candidates.list[who[k]]);
-      cost = {};
+      measured_cost cost;
       set_measured(cost, measured[k]);
       cost.alone_ms *= scale;
-      costs.emplace_back(kernels_.candidates.list[who[k]], cost);
+      if (!is_timed && cost.refusal.empty()) {
+        cost.refusal = "the kernel beside which it should be timed failed";
+        cost.passing = true;
+      }
+      if (again && cost.passing) continue;
+      kernels_.book.set(all.list[who[k]], cost);
+      costs.emplace_back(all.list[who[k]], cost);
     }
     if (kernels_.kept && !task_.until.is_past()) kernels_.kept->put(costs, where_);
+    return who.size() - 1;
   }
   void measure_once(std::uint32_t structure) {
     if (!kernels_.book.is_measured(structure)) measure(structure);

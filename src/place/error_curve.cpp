@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "configuration_candidates.hpp"
 #include "cost_measurer.hpp"
 #include "coverage.hpp"
 #include "place_rules.hpp"
@@ -83,6 +84,7 @@ class curve_search {
   /// Measures the kernels of single operators and the largest regions, as `place` does, and places subgraphs.
   void prepare() {
     detail::require_cover(known_, [](const place_candidate&) { return true; });
+    if (measurer_.kept()) detail::configuration_candidates(known_).add_kept(*measurer_.kept());
     measurer_.measure_all([this](std::uint32_t s) {
       const place_candidates& all = known_.candidates.all();
       return all.groups[all.structures[s].example].nodes.size() == 1 && !task_.until.is_over_for_kernels();

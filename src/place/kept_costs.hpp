@@ -10,6 +10,7 @@
 #include <collage/measure/store.hpp>
 #include <collage/place/candidates.hpp>
 #include <collage/place/compare.hpp>
+#include <collage/place/cost_index.hpp>
 #include <collage/place/costs.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/plan.hpp>
@@ -243,7 +244,8 @@ class kept_costs {
   /// The part of a comparison's key about algorithms. `direct` leaves candidates out, so that the key is another one anyway.
   std::string chosen_from() const {
     const auto is_direct = [&](const place_candidate& c) { return algorithm_of(network_, backends_, c).is_direct(); };
-    const bool has_others = algorithms_ == algorithms::all && !std::ranges::all_of(candidates_.list, is_direct);
+    const bool has_others = algorithms_ == algorithms::all &&
+                            !std::ranges::all_of(std::span(candidates_.list).first(first_candidates_), is_direct);
     return has_others ? ", any algorithm" : "";
   }
 
@@ -258,7 +260,7 @@ class kept_costs {
   /// either.
   stored_key fastest_key_of(const place_candidate& like, std::size_t place) const {
     stored_key key = key_of(like);
-    key.pattern = "space of " + key.pattern;
+    key.pattern.insert(0, fastest_prefix);
     key.choice = configuration(place);
     return key;
   }

@@ -57,7 +57,7 @@ struct trial_policy {
 
 /// How whole configuration spaces are searched.
 struct tuning_policy {
-  std::size_t points_of_round = 8;  ///< configurations that are measured together, with the fastest one before
+  std::size_t points_of_round = 8;  ///< configurations that are measured together
   double first_gain = 0.12;  ///< the part of a kernel's time that the first round may save, before anything is known
   double fading = 0.5;       ///< after a round, the next may save what it saved, or this part of what it might have
   double least_gain = 5e-4;  ///< of the network's time: a group that promises less gets no round

@@ -45,11 +45,16 @@ class space_models {
   std::optional<std::vector<float>> predict(const tune::model_subject& of, std::span<const float> rows) {
     if (!why_not_.empty()) return {};
     learned& l = find(of);
-    train(of, l);
-    if (!l.own && !l.kept) return {};
     std::vector<float> own, kept;
-    if (l.own) own = l.own->predict(rows);
-    if (l.kept) kept = l.kept->predict(rows);
+    try {
+      train(of, l);
+      if (l.own) own = l.own->predict(rows);
+      if (l.kept) kept = l.kept->predict(rows);
+    } catch (const error& e) {  // models only save time
+      why_not_ = e.what();
+      return {};
+    }
+    if (own.empty() && kept.empty()) return {};
     if (own.empty()) return kept;
     if (kept.empty()) return own;
     // Each counts by what it learned from, but what was measured here is worth more than what was measured for other networks.
@@ -60,7 +65,7 @@ class space_models {
     return own;
   }
 
-  /// Keeps the models that learned more than those beside the store. Models only save time, so a file that cannot be written is no error.
+  /// Keeps the models that learned more than those beside the store. A file that cannot be written is no error.
   void keep() {
     for (auto& [of, l] : all_) {
       if (store_.empty() || !l.own) continue;

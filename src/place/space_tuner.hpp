@@ -55,7 +55,6 @@ class space_tuner {
   tuning_report run() {
     start_ms_ = now_ms();
     tuning_report report;
-    report.without_model = models_.why_not();
     while (!is_over(report)) {
       const std::optional<std::size_t> next = most_promising(report);
       if (!next) {
@@ -67,6 +66,7 @@ class space_tuner {
     for (task& t : tasks_) finish(t);
     models_.keep();
     report.after_ms = optimum().found.cost_ms;
+    report.without_model = models_.why_not();
     report.training_s = models_.training_s();
     report.seconds = (now_ms() - start_ms_) / 1e3;
     return report;
@@ -80,14 +80,17 @@ class space_tuner {
     double gain = thresholds.tuning.first_gain;  ///< the part of its time that another round may save
     std::set<std::uint32_t> points = {};         ///< that were measured
     std::size_t noted = 0;                       ///< members that the models know
-    std::uint32_t rival = 0;                     ///< the fastest kernel of the structure when its first round began
+    std::uint32_t rival = 0;                     ///< the kernel that its rounds are against
     bool is_over = false;                        ///< there is no space, or nothing of it is left
   };
 
   bool is_over(const tuning_report& report) const {
     const autotune_options& how = known_.task.options.autotune;
-    return now_ms() - start_ms_ > how.seconds * 1e3 || (how.measurements != 0 && report.measured >= how.measurements) ||
-           known_.task.until.is_over_for_kernels();
+    // The fastest configurations of each task that has begun are measured again in the end.
+    const double round_ms = report.rounds == 0 ? 0 : rounds_ms_ / static_cast<double>(report.rounds);
+    const auto begun = std::ranges::count_if(tasks_, [](const task& t) { return !t.points.empty(); });
+    return now_ms() - start_ms_ + static_cast<double>(begun) * round_ms > how.seconds * 1e3 ||
+           (how.measurements != 0 && report.measured >= how.measurements) || known_.task.until.is_over_for_kernels();
   }
 
   // ---- Which group is next ----
@@ -116,7 +119,7 @@ class space_tuner {
   std::optional<std::size_t> most_promising(tuning_report& report) {
     const double start = now_ms();
     search_result now = optimum();
-    const double total = now.found.cost_ms;
+    const double found = now_ms(), total = now.found.cost_ms;
     if (report.rounds == 0) report.before_ms = total;
     std::vector<std::pair<double, std::size_t>> bounds;
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
@@ -130,7 +133,11 @@ class space_tuner {
     std::optional<std::size_t> best;
     double worth = thresholds.tuning.least_gain * total;
     for (const auto& [bound, i] : bounds) {
-      if (bound <= worth || now_ms() - start > thresholds.tuning.most_searching_ms) break;
+      if (bound <= worth) break;
+      if (now_ms() - found > thresholds.tuning.most_searching_ms) {  // there is no time to ask what it is worth
+        best = i;
+        break;
+      }
       const double saved = total - cost_with(now, tasks_[i]);
       if (saved <= worth) continue;
       worth = saved;
@@ -174,6 +181,7 @@ class space_tuner {
       return;
     }
     tell(t, report);
+    const double start = now_ms();
     const double before = ms_of(*best);
     std::vector<std::uint32_t> fresh;
     for (const std::uint32_t p : points) {
@@ -183,10 +191,10 @@ class space_tuner {
       if (added && std::ranges::find(t.group.members, *added) == t.group.members.end()) fresh.push_back(*added);
     }
     t.group.members.insert(t.group.members.end(), fresh.begin(), fresh.end());
-    measurer_.measure_beside(t.rival, fresh, false);
+    report.measured += measurer_.measure_beside(t.rival, fresh, false);
     note_measured(t, number);
-    report.measured += fresh.size();
     ++report.rounds;
+    rounds_ms_ += now_ms() - start;
     const double saved = 1 - ms_of(*fastest_of(t)) / before;
     t.gain = std::max(saved, t.gain * thresholds.tuning.fading);
   }
@@ -197,16 +205,26 @@ class space_tuner {
     const place_task& of = known_.task;
     const place_candidate& c = known_.candidates[like];
     t.space = of.backends[c.backend].patterns[c.pattern].search_space(
-        of.network.view(), record_of(of.network, of.backends, c), c.configuration);
+        of.network.view(), record_of(of.network, of.backends, c), c.configuration, of.threads);
     if (!t.space || t.space->size() == 0) return false;
-    // All rounds are against one kernel. Against the fastest so far, a cost that came out too low would lower all that follow.
-    t.rival = like;
-    for (const std::uint32_t i : known_.costs.rivals_of(t.group.structure))
-      if (const measured_cost* const cost = known_.costs.find(known_.candidates[i]);
-          cost != nullptr && cost->refusal.empty() && cost->alone_ms < ms_of(t.rival))
-        t.rival = i;
+    t.rival = rival_of(t).value_or(like);
     t.subject = t.space->subject(family_of(t), processor_name() + ", " + count_of(of.threads, "thread"));
     return true;
+  }
+  /// The kernel that all rounds are against: the fastest direct one of the structure now. Against the fastest so far, a cost that came out
+  /// too low would lower all that follow. How much other algorithms err is judged beside a direct kernel.
+  std::optional<std::uint32_t> rival_of(const task& t) const {
+    std::optional<std::uint32_t> fastest;
+    for (const std::uint32_t i : known_.costs.rivals_of(t.group.structure)) {
+      const place_candidate& c = known_.candidates[i];
+      const measured_cost* const cost = known_.costs.find(c);
+      if (cost == nullptr || !cost->refusal.empty() || known_.errors.rounds(i) ||
+          is_last_resort(known_.task.backends, c) ||
+          !algorithm_of(known_.task.network, known_.task.backends, c).is_direct())
+        continue;
+      if (!fastest || cost->alone_ms < ms_of(*fastest)) fastest = i;
+    }
+    return fastest;
   }
   /// The core operator names the family: on the tables of benchmarks/families, one model for all groups of a space is as good as
   /// finer families.
@@ -327,7 +345,11 @@ class space_tuner {
         best.emplace_back(known_.candidates[order[k]].configuration, ms_of(order[k]));
       kept->put_fastest(known_.candidates[t.group.members.front()], best);
     }
-    for (std::size_t k = thresholds.tuning.kept; k < order.size(); ++k) view_.leave_out(order[k]);
+    for (std::size_t k = thresholds.tuning.kept; k < order.size(); ++k)
+      if (order[k] >= first_added_) {  // those that backends propose stay: they may keep smaller weights
+        view_.leave_out(order[k]);
+        known_.costs.retire(order[k]);
+      }
   }
 
   void tell(const task& t, const tuning_report& report) const {
@@ -347,7 +369,8 @@ class space_tuner {
   space_models models_;
   tune::random_source random_;
   std::vector<task> tasks_;
-  double start_ms_ = 0;
+  std::uint32_t first_added_ = static_cast<std::uint32_t>(known_.candidates.size());
+  double start_ms_ = 0, rounds_ms_ = 0;
 };
 
 }  // namespace

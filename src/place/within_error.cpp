@@ -270,7 +270,7 @@ class placing_within_error {
     if (how.previous != nullptr && !has_these_scales(how.previous->chosen)) how.previous = nullptr;
     placed_within_error made;
     static_cast<placed_plan&>(made) = place(network_, backends_, how);
-    options_.autotune = {};  // the store has what was found, for the placings that follow
+    keep_tuning(made.report);
     const std::optional<plan_error> expected = std::exchange(made.plan::error, std::nullopt);  // until it is tested
     made.chosen.scales = used_scales(network_, backends_, made.chosen);
     for (placement& single : made.singles) single.scales = used_scales(network_, backends_, single);
@@ -329,12 +329,20 @@ class placing_within_error {
     return std::isfinite(ratio) ? made.correction * ratio * ratio : most_correction * made.correction;
   }
 
-  placed_within_error unrounded(const std::string& why) const {
+  /// The first placing searches whole spaces. The store has what it found, for those that follow, and their reports say it, too.
+  void keep_tuning(place_report& report) {
+    if (report.tuning.seconds > 0) tuning_ = report.tuning;
+    else report.tuning = tuning_;
+    options_.autotune = {};
+  }
+
+  placed_within_error unrounded(const std::string& why) {
     place_options how = options_;
     how.precision = {};
     if (options_.budget_s > 0) how.budget_s = std::max(left_s(), 1e-3);
     placed_within_error made;
     static_cast<placed_plan&>(made) = place(network_, backends_, how);
+    keep_tuning(made.report);
     made.why_unrounded = why;
     return made;
   }
@@ -356,6 +364,7 @@ class placing_within_error {
   const graph& network_;
   backend_table backends_;
   place_options options_;
+  tuning_report tuning_;
   const sample_source& samples_;
   const within_error_options& how_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();

@@ -142,9 +142,7 @@ void release(brief_waiting::idle_team* team) {
 
 brief_waiting::brief_waiting() {
   const std::lock_guard lock(team_mutex);
-  if (const std::string& policy = configured_policy(); policy == brief) {
-    return;
-  } else if (!policy.empty()) {
+  if (const std::string& policy = configured_policy(); !policy.empty() && policy != brief) {
     why_not_ = "the environment sets the waiting policy \"" + policy + "\"";
     return;
   }
@@ -152,6 +150,7 @@ brief_waiting::brief_waiting() {
     why_not_ = "the OpenMP library is not GNU's";
     return;
   }
+  if (configured_policy() == brief) return;
   team_ = shared_team().lock();
   if (team_) return;
   const int size = omp_get_num_procs() + 1;

@@ -1,4 +1,4 @@
-// expect: backend (library), pattern (conv_relu): search_space takes other arguments; declare static std::shared_ptr<const tune::any_space> search_space(const match<P>&, const configuration& like)
+// expect: backend (library), pattern (conv_relu): search_space takes other arguments; declare static std::shared_ptr<const tune::any_space> search_space(const match<P>&, const configuration& like, int threads)
 // Which layouts are meant is told to it.
 #include <collage/collage.hpp>
 #include <memory>

@@ -1,4 +1,4 @@
-// expect: backend (library), pattern (conv_relu): search_space is not static; declare static std::shared_ptr<const tune::any_space> search_space(const match<P>&, const configuration& like)
+// expect: backend (library), pattern (conv_relu): search_space is not static; declare static std::shared_ptr<const tune::any_space> search_space(const match<P>&, const configuration& like, int threads)
 // Backends have no objects.
 #include <collage/collage.hpp>
 #include <memory>
@@ -12,6 +12,6 @@ struct library : c::backend<"library"> {
   using patterns = c::patterns<conv_relu>;
   static c::kernel build(const c::match<conv_relu>&, c::build_context&);
   static void configurations(const c::match<conv_relu>&, c::configuration_list&);
-  std::shared_ptr<const c::tune::any_space> search_space(const c::match<conv_relu>&, const c::configuration&);
+  std::shared_ptr<const c::tune::any_space> search_space(const c::match<conv_relu>&, const c::configuration&, int);
 };
 constexpr std::size_t size = c::backend_set<library>::size;

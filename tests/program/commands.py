@@ -201,8 +201,7 @@ class Placed(Case):
         if "jit" not in self.backends:
             self.skipTest("no backend has search spaces")
         plan = self.path("autotuned.json")
-        words = ("tune", BERT, "--plan", plan, "--threads", "1", "--backends", "jit,portable", "--store", self.path("autotune.db"),
-                 "--budget", "20")
+        words = ("tune", BERT, "--plan", plan, "--threads", "1", "--backends", "jit,portable", "--store", self.path("autotune.db"))
         told = self.succeeds(*words, "--autotune", "3")
         self.fits_page(told.stdout)
         self.assertRegex(" ".join(told.stdout.split()), r"The search of whole configuration spaces measured \d+ configurations? in \d+ s\. ")
@@ -210,9 +209,8 @@ class Placed(Case):
         again = json.loads(self.succeeds(*words, "--quiet", "--json").stdout)
         self.assertIsNone(again["autotune"])
         tuned = json.loads(self.succeeds(*words, "--autotune", "0.5", "--quiet", "--json").stdout)["autotune"]
-        if tuned is not None:  # something still promised a gain
-            self.assertGreater(tuned["measured"], 0)
-            self.assertLessEqual(tuned["after_ms"], tuned["before_ms"])
+        self.assertGreater(tuned["before_ms"], 0)
+        self.assertLess(tuned["searching_s"], tuned["seconds"])
         self.assertIn("--autotune", collage("tune", BERT, "--plan", plan, "--autotune", "long").stderr)
 
     def test_plan_files_keep_to_their_schema(self):
@@ -562,16 +560,23 @@ class Placed(Case):
         plain = {k: v for k, v in environment().items() if k not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")}
 
         def spins(words, **more):
-            """GOMP_SPINCOUNT of the process that writes the page, whose name and arguments are those of its start."""
+            """GOMP_SPINCOUNT of the process, whose name and arguments are those of its start. It waits until its page is read."""
             ours, its = os.pipe()
-            child = subprocess.Popen([PROGRAM, *words], stdout=its, stderr=its, env={**plain, **more})
+            os.set_blocking(its, False)
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    os.write(its, bytes(4096))
+            os.set_blocking(its, True)
+            child = subprocess.Popen([PROGRAM, *words], stdout=its, stderr=subprocess.DEVNULL, env={**plain, **more})
             os.close(its)
+            process, asleep = pathlib.Path(f"/proc/{child.pid}"), 0
+            while asleep < 8:
+                time.sleep(0.05)
+                asleep = asleep + 1 if (process / "stat").read_text().rsplit(")", 1)[1].split()[0] == "S" else 0
+            self.assertEqual((process / "comm").read_text().strip(), pathlib.Path(PROGRAM).name)
+            self.assertEqual((process / "cmdline").read_bytes().split(b"\0")[1:-1], [os.fsencode(w) for w in words])
+            known = dict(v.split(b"=", 1) for v in (process / "environ").read_bytes().split(b"\0") if v)
             with open(ours, "rb") as page:
-                self.assertTrue(page.read(1))
-                process = pathlib.Path(f"/proc/{child.pid}")
-                self.assertEqual((process / "comm").read_text().strip(), pathlib.Path(PROGRAM).name)
-                self.assertEqual((process / "cmdline").read_bytes().split(b"\0")[1:-1], [os.fsencode(w) for w in words])
-                known = dict(v.split(b"=", 1) for v in (process / "environ").read_bytes().split(b"\0") if v)
                 page.read()
             self.assertEqual(child.wait(), 0)
             return known.get(b"GOMP_SPINCOUNT")

@@ -39,7 +39,7 @@ std::string candidates_text(const collage::place_report& r) {
 
 /// The result of the search of whole spaces, in sentences; empty if there was no such search.
 std::string autotune_text(const collage::tuning_report& tuning) {
-  if (tuning.rounds == 0) return {};
+  if (tuning.seconds <= 0) return {};
   const double gained = tuning.before_ms > 0 ? 1 - tuning.after_ms / tuning.before_ms : 0;
   return "The search of whole configuration spaces measured " + count_of(tuning.measured, "configuration") + " in " +
          format_number("%.0f s", tuning.seconds) + ". " +

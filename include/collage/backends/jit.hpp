@@ -54,7 +54,8 @@ struct jit : backend<"jit"> {
   static void configurations(const any_match& m, configuration_list& to);
   /// Null for convolutions in three dimensions, and where the replica of kernels on bytes runs. The spaces of other windowed
   /// convolutions hold all algorithms for the window, whose rounding differs: `algorithm` says how much.
-  static std::shared_ptr<const tune::any_space> search_space(const any_match& m, const configuration& like);
+  static std::shared_ptr<const tune::any_space> search_space(const any_match& m, const configuration& like,
+                                                             int threads);
   static kernel_algorithm algorithm(const any_match& m, const configuration& how);
   static kept_constants weights(const any_match& m, const configuration& how);
   static verdict knows(const any_match& m, const configuration& how);

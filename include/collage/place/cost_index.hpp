@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace collage::inline v0 {
@@ -41,6 +42,9 @@ struct cost_estimate {
   /// In words: "interpolated between matmul 64x768 and matmul 128x768, usual error 3 %". Empty for `measured`.
   std::string text() const;
 };
+
+/// The pattern of entries that name the fastest configurations of a space begins with it.
+inline constexpr std::string_view fastest_prefix = "space of ";
 
 /// The costs of a store, read once. They do not change, so any number of placings and threads may share an index. An index does
 /// not see what the store gets later.

@@ -40,10 +40,10 @@ struct pattern_entry : declared_pattern {
   void (*configurations)(const graph_view&, const match_record&, configuration_list&) = nullptr;
   /// Whether the backend has a configuration. Null: it has those that it numbers or proposes.
   verdict (*knows)(const graph_view&, const match_record&, const configuration&) = nullptr;
-  /// The whole space of configurations like one that the backend has: with the same forms and the same rounding. Null, the function
-  /// or its result: there is none to search.
+  /// The whole space of configurations like one that the backend has: with the same forms, for so many threads. Null, the function or
+  /// its result: there is none to search.
   std::shared_ptr<const tune::any_space> (*search_space)(const graph_view&, const match_record&,
-                                                         const configuration& like) = nullptr;
+                                                         const configuration& like, int threads) = nullptr;
   /// How the kernel of a configuration computes. Null: by the operator's definition.
   kernel_algorithm (*algorithm)(const graph_view&, const match_record&, const configuration&) = nullptr;
   /// The constants that the kernel of a configuration keeps in another form. Null: none, it reads them as they are.
@@ -264,8 +264,8 @@ verdict knows_at(const graph_view& graph, const match_record& record, const conf
 
 template <class B, class P>
 std::shared_ptr<const tune::any_space> search_space_at(const graph_view& graph, const match_record& record,
-                                                       const configuration& like) {
-  return B::search_space(match<P>(graph, record), like);
+                                                       const configuration& like, int threads) {
+  return B::search_space(match<P>(graph, record), like, threads);
 }
 
 template <class B, class P>

@@ -167,7 +167,7 @@ inline constexpr char choices_declaration[] = "static std::size_t choices(const 
 inline constexpr char configurations_declaration[] = "static void configurations(const match<P>&, configuration_list&)";
 inline constexpr char knows_declaration[] = "static verdict knows(const match<P>&, const configuration&), or bool";
 inline constexpr char search_space_declaration[] =
-    "static std::shared_ptr<const tune::any_space> search_space(const match<P>&, const configuration& like)";
+    "static std::shared_ptr<const tune::any_space> search_space(const match<P>&, const configuration& like, int threads)";
 inline constexpr char layouts_declaration[] = "static void layouts(const match<P>&, std::size_t choice, value_forms&)";
 inline constexpr char layouts_of_configurations_declaration[] =
     "static void layouts(const match<P>&, const configuration&, value_forms&)";

@@ -26,7 +26,7 @@ template <class B, class Match> concept has_knows = requires(Match m, const conf
 
 /// A backend whose space of configurations can be searched as a whole.
 template <class B, class Match>
-concept has_search_space = requires(Match m, const configuration& like) { B::search_space(m, like); };
+concept has_search_space = requires(Match m, const configuration& like) { B::search_space(m, like, 1); };
 /// A pointer that owns such a space. <memory>, which would name it, is too heavy for includers.
 template <class T>
 concept owner_of_space = requires(const T& owner) {
@@ -104,13 +104,14 @@ consteval member check_search_space() {
   using m = const match<P>&;
   if constexpr (has_search_space<B, m>) {
     constexpr bool owns =
-        requires(m x, const configuration& like) { requires owner_of_space<decltype(B::search_space(x, like))>; };
+        requires(m x, const configuration& like) { requires owner_of_space<decltype(B::search_space(x, like, 1))>; };
     return owns ? member::fine : member::other_result;
-  } else if constexpr (requires(B& b, m x, const configuration& like) { b.search_space(x, like); }) {
+  } else if constexpr (requires(B& b, m x, const configuration& like) { b.search_space(x, like, 1); }) {
     return member::not_static;
   } else if constexpr (
-      has_search_space<B, match<P>&> || requires(m x, configuration& like) { B::search_space(x, like); } ||
-      requires(m x) { B::search_space(x); } || requires(m x) { B::search_space(x, std::size_t{}); }) {
+      has_search_space<B, match<P>&> || requires(m x, configuration& like) { B::search_space(x, like, 1); } ||
+      requires(m x, const configuration& like) { B::search_space(x, like); } || requires(m x) { B::search_space(x); } ||
+      requires(m x) { B::search_space(x, std::size_t{}, 1); }) {
     return member::other_arguments;
   } else {
     return member::missing;

@@ -52,7 +52,7 @@ struct random_points : collage::jit {
     collage::jit::configurations(m, proposed);
     std::size_t number = 0;
     for (const collage::configuration& like : proposed) {
-      const std::shared_ptr<const tune::any_space> space = collage::jit::search_space(m, like);
+      const std::shared_ptr<const tune::any_space> space = collage::jit::search_space(m, like, 2);
       without += space == nullptr ? 1 : 0;
       if (space == nullptr) continue;
       if (!is_second_text(m, like.text())) {
@@ -186,7 +186,7 @@ TEST(jit_search_space_of_others, is_none) {
   collage::match_record record;
   ASSERT_TRUE(collage::match_at(network.view(), product.nodes, 0, record));
   const auto space_like = [&](const char* text) {
-    return product.search_space(network.view(), record, *collage::configuration::of(text));
+    return product.search_space(network.view(), record, *collage::configuration::of(text), 1);
   };
   EXPECT_EQ(space_like("winograd"), nullptr);
   EXPECT_EQ(space_like("0"), nullptr);

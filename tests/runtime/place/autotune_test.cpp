@@ -113,7 +113,7 @@ struct looper : c::backend<"looper"> {
     } catch (const c::error&) { return {false, "it is not of the space"}; }
   }
   template <class P>
-  static std::shared_ptr<const c::tune::any_space> search_space(const c::match<P>&, const c::configuration&) {
+  static std::shared_ptr<const c::tune::any_space> search_space(const c::match<P>&, const c::configuration&, int) {
     return std::make_shared<const c::tune::any_space>(loop_space());
   }
   template <class P>
@@ -264,13 +264,12 @@ TEST(autotune, goes_on_where_it_ended) {
   c::place_options how = options();
   how.store = here.path("costs.db");
   how.autotune.measurements = 8;
-  (void)c::place<set>(net, how);
-  const std::set<std::string> before(built.begin(), built.end());
+  const c::placed_plan first = c::place<set>(net, how);
   how = options();
   how.store = here.path("costs.db");
   const c::placed_plan second = c::place<set>(net, how);
   EXPECT_LT(time_of(configuration_of(second, 0)), 1.2);
-  EXPECT_LT(second.report.tuning.before_ms, 3 * 10 * time_of(text_of({8, 4, 1})) + 3 * 100 + 0.1);
+  EXPECT_LT(second.report.tuning.before_ms, first.report.tuning.before_ms - 1) << "what the first one found was lost";
 }
 
 TEST(autotune, plans_of_it_are_loaded_and_run) {

@@ -63,7 +63,8 @@ struct loops : c::backend<"loops"> {
   static c::kernel build(const c::match<relu>&, c::build_context&) { return {}; }
 
   static void configurations(const c::match<relu>&, c::configuration_list& to) { to.add("loop1 unroll 4 block 16"); }
-  static std::shared_ptr<const c::tune::any_space> search_space(const c::match<relu>& m, const c::configuration& like) {
+  static std::shared_ptr<const c::tune::any_space> search_space(const c::match<relu>& m, const c::configuration& like,
+                                                                int) {
     if (!like.text().starts_with("loop1 ")) return nullptr;
     return std::make_shared<const c::tune::any_space>(
         loop_space{m.graph().values[m.record().output[0]].type.dims.elements()});
@@ -84,10 +85,10 @@ TEST(search_spaces, are_in_the_table) {
   ASSERT_NE(pattern.search_space, nullptr);
   c::match_record record;
   ASSERT_TRUE(c::match_at(network.view(), pattern.nodes, 0, record));
-  EXPECT_EQ(pattern.search_space(network.view(), record, c::configuration()), nullptr);
+  EXPECT_EQ(pattern.search_space(network.view(), record, c::configuration(), 1), nullptr);
 
   const c::configuration like = *c::proposed_for(pattern, network.view(), record).begin();
-  const std::shared_ptr<const c::tune::any_space> space = pattern.search_space(network.view(), record, like);
+  const std::shared_ptr<const c::tune::any_space> space = pattern.search_space(network.view(), record, like, 1);
   ASSERT_NE(space, nullptr);
   EXPECT_EQ(space->size(), 11U) << "12 combinations, without rounds of 8 in blocks of 4";
   EXPECT_TRUE(space->find(like.text()));
