@@ -11,6 +11,7 @@ struct library : c::backend<"library"> {
   using patterns = c::patterns<conv_relu>;
   static c::kernel build(const c::match<conv_relu>&, c::build_context&);
   static void configurations(const c::match<conv_relu>&, c::configuration_list&);
-  static std::shared_ptr<const c::tune::any_space> search_space(const c::match<conv_relu>&, const c::configuration&, int);
+  static std::shared_ptr<const c::tune::any_space> search_space(const c::match<conv_relu>&, const c::configuration&,
+                                                                int);
 };
 constexpr std::size_t size = c::backend_set<library>::size;

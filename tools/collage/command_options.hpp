@@ -120,7 +120,7 @@ class command {
         ->option_text("S")
         ->transform(seconds());
     app_->add_option("--autotune", given_.autotune_s,
-                     "Time to search whole spaces of kernel configurations; default: 0, no such search")
+                     "Time to search whole spaces of configurations; default: 0, no such search")
         ->option_text("S")
         ->transform(seconds());
     app_->add_option("--regions", given_.regions_s,

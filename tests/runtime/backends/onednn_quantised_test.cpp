@@ -18,6 +18,13 @@ class onednn_quantised_test : public onednn_test {
     lenient.range.all_bytes = true;
     lenient.ties = true;
   }
+  /// Without VNNI, the library has no kernels of integers.
+  static bool lacks_vnni() {
+    const std::string details = collage::onednn::probe().details;
+    for (const char* set : {"sse41", "avx", "avx2", "avx512_core"})
+      if (details.starts_with("kernels for " + std::string(set) + ";")) return true;
+    return false;
+  }
   void check_conv(const quantised_conv_case& c) {
     check([&](graph_builder& g, data_source& data) { return add_quantised_conv(g, data, c); }, lenient);
   }
@@ -49,7 +56,7 @@ TEST_F(onednn_quantised_test, ordinary_convolutions) {
   check_conv({.x = {1, 16, 6, 6}, .w = {20, 16, 1, 1}, .is_quantised = false});
   EXPECT_GT(check.checked("quantised_conv"), 0U);
   EXPECT_GT(check.checked("quantised_conv_sum"), 0U);
-  EXPECT_TRUE(built(" of u8") || built(" of i8"));
+  EXPECT_TRUE(built(" of u8") || built(" of i8") || lacks_vnni());
   EXPECT_TRUE(built("as float32"));
 }
 
@@ -77,7 +84,7 @@ TEST_F(onednn_quantised_test, sums_of_products_are_exact) {
             return g(op::cast, g(op::cast, y, {.to = collage::dtype::i64}), {.to = collage::dtype::i32});
           },
           lenient);
-  EXPECT_GT(check.checked("conv_to_integers"), 0U);
+  EXPECT_TRUE(check.checked("conv_to_integers") > 0 || lacks_vnni());
 }
 
 /// Why the first match of a pattern in this graph is refused.

@@ -414,7 +414,11 @@ TEST_F(onednn_test, products_by_several_implementations) {
   // Two in float32, and two in bfloat16. With VNNI, two on integers follow.
   ASSERT_TRUE(product.choices() == 4 || product.choices() == 6) << product.choices();
   collage::packed_weights packed;
-  const std::string first = product.build(0, packed), second = product.build(1, packed);
+  const std::string first = product.build(0, packed);
+  std::string second;
+  try {
+    second = product.build(1, packed);
+  } catch (const collage::error& none) { GTEST_SKIP() << none.what(); }  // as on processors without AVX-512
   EXPECT_NE(first, second);
   for (int i = 0; i < 3;
        ++i) {  // version 3.2 lists again what it has cached, and would then answer the first one twice
@@ -435,7 +439,10 @@ TEST_F(onednn_test, packed_weights_are_shared_by_choices_patterns_and_threads) {
   std::vector<std::string> implementations;
   for (std::size_t choice = 0; choice < alone.choices(); ++choice) {
     if (alone.is_on_bytes(choice)) continue;  // these need scales
-    const std::string name = alone.build(choice, packed);
+    std::string name;
+    try {
+      name = alone.build(choice, packed);
+    } catch (const collage::error&) { continue; }  // bfloat16, on processors without AVX-512
     implementations.push_back(name.substr(0, name.find(' ')));
     std::ranges::sort(implementations);
     implementations.erase(std::ranges::unique(implementations).begin(), implementations.end());
@@ -445,6 +452,7 @@ TEST_F(onednn_test, packed_weights_are_shared_by_choices_patterns_and_threads) {
     fused.build(choice, packed, 2);
     EXPECT_EQ(packed.size(), forms) << name;
   }
+  EXPECT_FALSE(implementations.empty());
   EXPECT_LT(implementations.size(), alone.choices());  // the library's own choice is channels last, too
 }
 
