@@ -101,13 +101,15 @@ class space_tuner {
     return now;
   }
 
+  bool is_usable(std::uint32_t candidate) const {
+    const measured_cost* const cost = known_.costs.find(known_.candidates[candidate]);
+    return cost != nullptr && cost->refusal.empty();
+  }
   /// The member of a task that costs the least; nothing if none can be used.
   std::optional<std::uint32_t> fastest_of(const task& t) const {
     std::optional<std::uint32_t> fastest;
-    for (const std::uint32_t i : t.group.members) {
-      const measured_cost* const cost = known_.costs.find(known_.candidates[i]);
-      if (cost != nullptr && cost->refusal.empty() && (!fastest || cost->alone_ms < ms_of(*fastest))) fastest = i;
-    }
+    for (const std::uint32_t i : t.group.members)
+      if (is_usable(i) && (!fastest || ms_of(i) < ms_of(*fastest))) fastest = i;
     return fastest;
   }
   double ms_of(std::uint32_t candidate) const { return known_.costs.find(known_.candidates[candidate])->alone_ms; }
@@ -217,12 +219,10 @@ class space_tuner {
     std::optional<std::uint32_t> fastest;
     for (const std::uint32_t i : known_.costs.rivals_of(t.group.structure)) {
       const place_candidate& c = known_.candidates[i];
-      const measured_cost* const cost = known_.costs.find(c);
-      if (cost == nullptr || !cost->refusal.empty() || known_.errors.rounds(i) ||
-          is_last_resort(known_.task.backends, c) ||
+      if (!is_usable(i) || known_.errors.rounds(i) || is_last_resort(known_.task.backends, c) ||
           !algorithm_of(known_.task.network, known_.task.backends, c).is_direct())
         continue;
-      if (!fastest || cost->alone_ms < ms_of(*fastest)) fastest = i;
+      if (!fastest || ms_of(i) < ms_of(*fastest)) fastest = i;
     }
     return fastest;
   }
@@ -321,9 +321,7 @@ class space_tuner {
   std::vector<std::uint32_t> by_cost(const task& t) const {
     std::vector<std::uint32_t> usable;
     for (const std::uint32_t i : t.group.members)
-      if (const measured_cost* const cost = known_.costs.find(known_.candidates[i]);
-          cost != nullptr && cost->refusal.empty())
-        usable.push_back(i);
+      if (is_usable(i)) usable.push_back(i);
     std::ranges::stable_sort(usable, {}, [this](std::uint32_t i) { return ms_of(i); });
     return usable;
   }

@@ -2,6 +2,8 @@
 // it with the two arguments of a worker, its own path, and how threads wait.
 //
 // It opens the library by that path, so that both processes have the same one, wherever each is installed.
+#include <collage/run/waiting.hpp>
+
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -13,9 +15,11 @@ int main(int argc, char** argv) {
     std::fputs("collage-worker: libcollage.so starts this program to measure kernels; it does nothing else\n", stderr);
     return 2;
   }
-  // OpenMP reads it when the library is loaded: this is brief_checks of collage/run/waiting.hpp.
+  // OpenMP reads it when the library is loaded.
   const bool is_chosen = std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr;
-  if (!is_chosen && std::strcmp(argv[4], "brief") == 0) setenv("GOMP_SPINCOUNT", "2000", 1);
+  char checks[16];
+  std::snprintf(checks, sizeof checks, "%d", collage::brief_checks);
+  if (!is_chosen && std::strcmp(argv[4], "brief") == 0) setenv("GOMP_SPINCOUNT", checks, 1);
   void* const library = dlopen(argv[3], RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     std::fprintf(stderr, "collage-worker: %s cannot be opened: %s\n", argv[3], dlerror());
