@@ -42,11 +42,11 @@ struct place_progress {
 
 /// Results of a search of whole configuration spaces.
 struct tuning_report {
-  std::size_t rounds = 0;    ///< 0 without such a search
+  std::size_t rounds = 0;    ///< 0 also where nothing promised a gain
   std::size_t measured = 0;  ///< configurations
   double before_ms = 0;      ///< the cost of the best placement of the configurations that backends propose
   double after_ms = 0;       ///< of the best placement after the search
-  double seconds = 0;        ///< all of it, and the parts for training and searching
+  double seconds = 0;        ///< all of it, 0 without such a search; and the parts for training and searching
   double training_s = 0, searching_s = 0;
   bool is_exhausted = false;       ///< it ended because nothing seemed worth another round, not for lack of time
   std::string without_model = {};  ///< why no cost model guided it, in one sentence; empty if one did
