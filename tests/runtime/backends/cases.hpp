@@ -67,6 +67,8 @@ inline std::vector<conv_case> conv_cases() {
       {{1, 5, 40}, {7, 5, 3}, {.pads_begin = {1}, .pads_end = {1}}, true},  // rank 1
       {{1, 9, 8}, {4, 9, 2}, {.strides = {3}, .pads_begin = {2}}, true},    // no window touches the last columns
       {{1, 16, 3, 13}, {8, 16, 1, 3}, {.strides = {1, 5}, .pads_begin = {0, 4}}, true},
+      {{1, 17, 5, 9}, {17, 17, 5, 1}, {.strides = {1, 2}, .pads_end = {4, 0}}},  // large pads on one side of the rows
+      {{2, 32, 1, 7, 6}, {48, 32, 1, 4, 2}, {.strides = {1, 1, 2}, .pads_end = {0, 1, 0}}},  // a window of depth 1
       {{2, 6, 33}, {6, 1, 5}, {.groups = 6, .strides = {2}, .pads_begin = {2}, .pads_end = {1}}},
       {{1, 4, 3, 9, 9}, {8, 4, 3, 3, 3}, {.pads_begin = {1, 1, 1}, .pads_end = {1, 1, 1}}, true},  // rank 3
       {{1, 4, 4, 8, 8}, {8, 4, 3, 3, 3}, {.strides = {2, 2, 2}, .pads_begin = {1, 1, 1}, .pads_end = {1, 1, 1}}},
