@@ -277,8 +277,7 @@ class backend_checker {
         // Kernels that round keep NaN and infinity as their library does.
         if (rounded && options.range.specials > 0) continue;
         check_options its = options;
-        // Some results here are sums of a few numbers that nearly cancel.
-        if (rounded) its.tolerance = {2 * collage::tolerance_of_rounding(*rounded).relative, 2e-3};
+        if (rounded) its.tolerance = tolerance_of_sums(*rounded, network, given);
         collage::build_context context(network, threads, packed);
         context.set_configuration(how);
         context.set_scales(&scales.all());
@@ -336,6 +335,18 @@ class backend_checker {
       contents = copy;
     }
     return contents;
+  }
+
+  /// Some results here are sums that nearly cancel, and of a result with few elements no other may be larger. Each operand is rounded
+  /// by itself, so that the errors of a sum grow with the root of its length. That is at most the number of elements of an operand
+  /// for each of the result.
+  static collage::tolerance tolerance_of_sums(collage::dtype rounded, const collage::graph& network,
+                                              const operands& given) {
+    std::size_t longest = 1;
+    for (const std::size_t bytes : given.bytes) longest = std::max(longest, bytes / sizeof(float));
+    const auto results = static_cast<std::size_t>(network.type_of(given.written[0]).dims.elements());
+    const double length = results == 0 ? 1 : std::max(1.0, static_cast<double>(longest) / static_cast<double>(results));
+    return {2 * collage::tolerance_of_rounding(rounded).relative, 2e-3 * std::sqrt(length)};
   }
 
   /// Gives the results that some configuration writes as integers of 8 bits scales.
