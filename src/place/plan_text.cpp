@@ -151,6 +151,12 @@ std::string title_of(const plan& made) {
          made.processor + ", " + made.precision;
 }
 
+std::string heading_of(const plan& made, painter paint) {
+  std::string heading = wrap(title_of(made), 2);
+  heading.pop_back();  // the end of the line is not painted
+  return paint(colour::bold, heading) + "\n";
+}
+
 std::string runs_table(const plan& made, const std::vector<plan_run>& runs, painter paint) {
   const time_unit unit(runs.empty() ? 0 : runs[0].median_ms);
   table page({{"end to end"},
@@ -340,7 +346,7 @@ std::string refusals_text(const std::vector<merged_refusal>& list) {
 }
 
 std::string plan_page::placement() const {
-  std::string page = paint(colour::bold, title_of(made)) + "\n\n" + groups_table(network, made, paint);
+  std::string page = heading_of(made, paint) + "\n" + groups_table(network, made, paint);
   if (!made.chosen.conversions.empty())
     page += heading("Conversions of values into another form") + conversions_table(network, made, paint);
   page += "\n" + totals_table(made, paint) + "\n" + wrap(certificate_text(made), 0);

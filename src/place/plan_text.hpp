@@ -18,6 +18,9 @@ namespace detail {
 /// The network, threads, processor and precision of a plan, in a line.
 std::string title_of(const plan& made);
 
+/// The same as the heading of a page, folded to its width, with the end of its last line.
+std::string heading_of(const plan& made, painter paint);
+
 /// A table of end-to-end times: first the plan, then the placements that it was compared with. The last column has
 /// remarks, for example that a placement runs the same steps as the plan.
 std::string runs_table(const plan& made, const std::vector<plan_run>& runs, painter paint);

@@ -77,7 +77,7 @@ int bench(const options& asked) {
     print(c::to_text(figures));
     return 0;
   }
-  std::string page = paint(colour::bold, title_of(p.made)) + "\n\n" + runs_table(p.made, runs) + "\n";
+  std::string page = heading_of(p.made, paint) + "\n" + runs_table(p.made, runs) + "\n";
   if (best != 0)
     page += wrap("Ratio of the best single backend, " + single_text(p.made, runs[best].name) + ", to the plan: " +
                      format_number("%.3f", runs[best].ratio) + " (median over rounds; above 1 the plan is faster).",

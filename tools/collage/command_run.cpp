@@ -183,7 +183,7 @@ int run(const options& asked) {
     print(c::to_text(all));
     return 0;
   }
-  std::string text = paint(colour::bold, title_of(p.made)) + "\n\n" + outputs_table(outputs, files).text() + "\n";
+  std::string text = heading_of(p.made, paint) + "\n" + outputs_table(outputs, files).text() + "\n";
   if (given.profile) text += profile_table(engine, p, done.steps_ms) + "\n";
   const time_unit unit(done.whole.median_ms);
   text += wrap("Median " + format_time(done.whole.median_ms) + " over " + count_of(done.whole.samples, "run") + " (" +

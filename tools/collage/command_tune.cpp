@@ -114,7 +114,7 @@ int tune(const options& given) {
     print(c::to_text(all));
     return end();
   }
-  std::string page = paint(colour::bold, title_of(p.made)) + "\n";
+  std::string page = heading_of(p.made, paint);
   page += wrap(candidates_text(r) + " " + certificate_text(p.made), 0);
   for (const std::string& text : {error_text(p.made), kept_text(p.made, p.network)})
     if (!text.empty()) page += wrap(text, 0);

@@ -52,7 +52,7 @@ std::string to_page(const placed& of, const c::verification& found) {
               {p.passed() ? "passed" : "FAILED", p.passed() ? colour::green : colour::red},
               p.fault ? p.fault->node : std::string()});
   const c::tolerance allowed = c::tolerance_of(c::dtype::f32);
-  std::string text = paint(colour::bold, title_of(of.made)) + "\n\n" + page.text() + "\n";
+  std::string text = heading_of(of.made, paint) + "\n" + page.text() + "\n";
   for (const c::verified_placement& p : found.placements)
     if (!p.passed()) text += wrap(p.name + ": " + p.why(), 2);
   if (const std::string used = algorithms_table(of); !used.empty()) text += used + "\n";

@@ -17,6 +17,7 @@ using collage::detail::backend_total;
 using collage::detail::borrowed_text;
 using collage::detail::certificate_text;
 using collage::detail::error_text;
+using collage::detail::heading_of;
 using collage::detail::kept_text;
 using collage::detail::label_of;
 using collage::detail::prediction_error;
