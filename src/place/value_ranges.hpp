@@ -57,7 +57,7 @@ inline rounding rounding_of_value(const graph& network, const rounded_value& one
   }
   const std::optional<integer_scale> how = scales != nullptr ? scales->of(one.value, one.element) : std::nullopt;
   if (!how) throw error(error_kind::invalid_argument, "has no scale", "value " + network.value_name(one.value));
-  return rounding_to(quantisation{one.element, -1, {how->scale}, {how->zero_point}});
+  return rounding_to(collage::quantisation{one.element, -1, {how->scale}, {how->zero_point}});
 }
 
 }  // namespace

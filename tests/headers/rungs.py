@@ -50,7 +50,7 @@ RUNGS = [
 
 # Third parties by a piece of their headers' paths, and the rungs that may read them.
 THIRD_PARTIES = {
-    "Boost": (r"/boost/", ("graph for Boost", "dot", "search", "fusion", "place")),
+    "Boost": (r"/boost/", ("graph for Boost", "dot", "fusion", "place")),
     "JSON": (r"/nlohmann/", ("in and out",)),
     "Eigen": (r"/Eigen/", ()),
     "Highway": (r"/hwy/", ()),

@@ -1,31 +1,15 @@
 // The best placement, with its certificate.
 #pragma once
 
-#include <collage/error.hpp>
-#include <collage/search/detail/bounded_search.hpp>
-#include <collage/search/detail/close_order.hpp>
-#include <collage/search/detail/exact_search.hpp>
-#include <collage/search/objective.hpp>
 #include <collage/search/placement.hpp>
 #include <collage/search/problem.hpp>
-#ifndef NDEBUG
-#include <collage/search/checker.hpp>
-#endif
-
-#include <vector>
 
 namespace collage::inline v0::search {
-
-#ifdef NDEBUG
-inline namespace unchecked {
-#else
-inline namespace checked {  // another function: a program and its libraries may be built either way
-#endif
 
 /// The cheapest set of candidates that covers every node exactly once.
 ///
 /// Canonical order: the next candidate always covers the first uncovered node, so every plan is met in one order only.
-/// Before, nodes without producers are moved close to their readers (`detail/close_order.hpp`).
+/// Before, nodes without producers are moved close to their readers.
 /// A state is that node with the covered set beyond it, and the forms and runtimes of the values between covered and
 /// uncovered nodes. These are the forms and runtimes in which a value exists or is needed.
 ///
@@ -34,14 +18,14 @@ inline namespace checked {  // another function: a program and its libraries may
 /// happens when the other, including the conversions to the dropped state's forms, still costs less.
 ///
 /// The lower bound on the rest of a plan is each node's cheapest share. Where forms matter, it is the cheapest cover at
-/// prices of forms that a relaxation finds (`detail/relaxation.hpp`). Over long stretches it adds the amount by which
-/// that cover is known to be too cheap (`detail/segment_search.hpp`).
+/// prices of forms that a relaxation finds. Over long stretches it adds the amount by which
+/// that cover is known to be too cheap.
 ///
 /// Groups with several entries and several exits may wait for each other. If some do in a best plan, the search forbids
 /// these groups together and goes on. The cost of that plan is then a lower bound.
 ///
 /// Parts of the graph that are independent and equal, including candidates and costs, are solved once. In debug builds
-/// the checker verifies the result.
+/// of the library the checker verifies the result.
 ///
 /// Tie rule: among the plans of least cost (in whole picoseconds), those with the fewest groups win. Among these the plan
 /// wins whose sorted list of candidate indices is lexicographically smallest. So the result depends on the costs and on
@@ -52,27 +36,12 @@ inline namespace checked {  // another function: a program and its libraries may
 /// throws (`error_kind::failure`) only if no complete plan is in easy reach.
 ///
 /// **Resources.** If the plan without bounds keeps all bounds and contains no excluded set, it is the result. Otherwise
-/// prices on resources and branch and bound find a plan that keeps them (`detail/bounded_search.hpp`), to the gap and
+/// prices on resources and branch and bound find a plan that keeps them, to the gap and
 /// the time that `limits` gives. That plan is deterministic unless time ended the search, but follows no tie rule. If no
 /// plan keeps the bounds, `placement::lacks` says so.
 ///
 /// Throws what `check` throws, and `error_kind::unsupported` if no set of candidates covers every node exactly once.
 /// It also throws that if all plans contain an excluded set.
-inline placement exact(const problem& p, const limits& l = {}) {
-  const std::vector<bool> may_cycle = check(p);
-  const bool is_bounded = !p.resources.empty() || !p.excluded.empty();
-  placement best = detail::solve_in_close_order(p, [&](const problem& in_order) {
-    return is_bounded ? detail::solve_bounded(in_order, may_cycle, l)
-                      : detail::solve(in_order, detail::costs_of(in_order), may_cycle, l);
-  });
-#ifndef NDEBUG
-  if (const auto fault = violation(p, best))
-    throw error(error_kind::failure, "the search's result is not a placement: " + *fault, "search",
-                "report this as a fault of collage");
-#endif
-  return best;
-}
-
-}  // namespace unchecked, or checked
+placement exact(const problem& p, const limits& l = {});
 
 }  // namespace collage::inline v0::search

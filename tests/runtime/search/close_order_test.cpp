@@ -1,8 +1,8 @@
 // The exact search moves nodes without producers next to their readers. It returns plans and errors with the caller's numbers.
 #include <collage/search/alternatives.hpp>
 #include <collage/search/checker.hpp>
-#include <collage/search/detail/close_order.hpp>
 #include <collage/search/exact.hpp>
+#include <collage/search/objective.hpp>
 
 #include <gtest/gtest.h>
 
@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "search/close_order.hpp"
+#include "search/solve.hpp"
 #include "support/random_numbers.hpp"
 
 namespace search_close_order_test {

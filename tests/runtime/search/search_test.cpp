@@ -5,6 +5,7 @@
 #include <collage/search/alternatives.hpp>
 #include <collage/search/checker.hpp>
 #include <collage/search/exact.hpp>
+#include <collage/search/objective.hpp>
 #include <collage/search/node_set.hpp>
 #include <collage/search/placement.hpp>
 #include <collage/search/problem.hpp>
@@ -33,6 +34,8 @@
 #include <tuple>
 #include <utility>
 #include <vector>
+
+#include "search/solve.hpp"
 
 namespace search_search_test {
 

@@ -1,9 +1,6 @@
 // The first complete plan in an order of preference: the incumbent of the exact search, and the greedy alternatives.
 #pragma once
 
-#include <collage/search/detail/space.hpp>
-#include <collage/search/detail/state_table.hpp>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +9,9 @@
 #include <optional>
 #include <span>
 #include <vector>
+
+#include "space.hpp"
+#include "state_table.hpp"
 
 namespace collage::inline v0::search::detail {
 

@@ -1,14 +1,6 @@
 // The exact search between two cuts.
 #pragma once
 
-#include <collage/search/detail/allowance.hpp>
-#include <collage/search/detail/cycles.hpp>
-#include <collage/search/detail/first_fit.hpp>
-#include <collage/search/detail/labels.hpp>
-#include <collage/search/detail/outlook.hpp>
-#include <collage/search/detail/space.hpp>
-#include <collage/search/detail/state_table.hpp>
-#include <collage/search/detail/tracked_values.hpp>
 #include <collage/search/problem.hpp>
 
 #include <algorithm>
@@ -20,6 +12,15 @@
 #include <span>
 #include <utility>
 #include <vector>
+
+#include "allowance.hpp"
+#include "cycles.hpp"
+#include "first_fit.hpp"
+#include "labels.hpp"
+#include "outlook.hpp"
+#include "space.hpp"
+#include "state_table.hpp"
+#include "tracked_values.hpp"
 
 namespace collage::inline v0::search::detail {
 

@@ -2,13 +2,6 @@
 #pragma once
 
 #include <collage/error.hpp>
-#include <collage/search/detail/allowance.hpp>
-#include <collage/search/detail/cycles.hpp>
-#include <collage/search/detail/first_fit.hpp>
-#include <collage/search/detail/repeats.hpp>
-#include <collage/search/detail/segment_search.hpp>
-#include <collage/search/detail/space.hpp>
-#include <collage/search/detail/tracked_values.hpp>
 #include <collage/search/objective.hpp>
 #include <collage/search/placement.hpp>
 #include <collage/search/problem.hpp>
@@ -22,6 +15,14 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "allowance.hpp"
+#include "cycles.hpp"
+#include "first_fit.hpp"
+#include "repeats.hpp"
+#include "segment_search.hpp"
+#include "space.hpp"
+#include "tracked_values.hpp"
 
 namespace collage::inline v0::search::detail {
 
@@ -174,11 +175,5 @@ class exact_search {
   placement found_;
   std::int64_t lower_ = 0;
 };
-
-/// The exact search over costs given in picoseconds.
-inline placement solve(const problem& p, std::span<const std::int64_t> costs, const std::vector<bool>& may_cycle,
-                       const limits& l, const pace& how = {}) {
-  return exact_search(p, costs, may_cycle, l, how).run();
-}
 
 }  // namespace collage::inline v0::search::detail

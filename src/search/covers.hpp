@@ -1,11 +1,6 @@
 // All ways to cover consecutive nodes, whatever the forms.
 #pragma once
 
-#include <collage/search/detail/first_fit.hpp>
-#include <collage/search/detail/potentials.hpp>
-#include <collage/search/detail/space.hpp>
-#include <collage/search/detail/state_table.hpp>
-
 #include <algorithm>
 #include <compare>
 #include <cstddef>
@@ -13,6 +8,11 @@
 #include <limits>
 #include <span>
 #include <vector>
+
+#include "first_fit.hpp"
+#include "potentials.hpp"
+#include "space.hpp"
+#include "state_table.hpp"
 
 namespace collage::inline v0::search::detail {
 

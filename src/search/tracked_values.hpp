@@ -1,7 +1,6 @@
 // In which forms the values between covered and uncovered nodes exist, and what that means for the rest of a plan.
 #pragma once
 
-#include <collage/search/detail/space.hpp>
 #include <collage/search/objective.hpp>
 #include <collage/search/problem.hpp>
 
@@ -13,6 +12,8 @@
 #include <span>
 #include <utility>
 #include <vector>
+
+#include "space.hpp"
 
 namespace collage::inline v0::search::detail {
 

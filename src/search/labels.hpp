@@ -1,17 +1,17 @@
 // The paths that a search knows to each of its states.
 #pragma once
 
-#include <collage/search/detail/outlook.hpp>
-#include <collage/search/detail/space.hpp>
-#include <collage/search/detail/state_table.hpp>
-#include <collage/search/detail/tracked_values.hpp>
-
 #include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
+
+#include "outlook.hpp"
+#include "space.hpp"
+#include "state_table.hpp"
+#include "tracked_values.hpp"
 
 namespace collage::inline v0::search::detail {
 

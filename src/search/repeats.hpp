@@ -1,8 +1,6 @@
 // Parts of a problem that are equal, so that one of them is solved: the cells of a network are repeated.
 #pragma once
 
-#include <collage/search/detail/space.hpp>
-#include <collage/search/detail/tracked_values.hpp>
 #include <collage/search/problem.hpp>
 
 #include <algorithm>
@@ -12,6 +10,9 @@
 #include <span>
 #include <utility>
 #include <vector>
+
+#include "space.hpp"
+#include "tracked_values.hpp"
 
 namespace collage::inline v0::search::detail {
 

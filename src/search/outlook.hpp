@@ -1,9 +1,6 @@
 // A lower bound on the cost of the rest of a plan.
 #pragma once
 
-#include <collage/search/detail/relaxation.hpp>
-#include <collage/search/detail/space.hpp>
-#include <collage/search/detail/tracked_values.hpp>
 #include <collage/search/problem.hpp>
 
 #include <bit>
@@ -13,6 +10,10 @@
 #include <span>
 #include <utility>
 #include <vector>
+
+#include "relaxation.hpp"
+#include "space.hpp"
+#include "tracked_values.hpp"
 
 namespace collage::inline v0::search::detail {
 

@@ -1,10 +1,6 @@
 // A lower bound on the cost of plans, conversions included.
 #pragma once
 
-#include <collage/search/detail/covers.hpp>
-#include <collage/search/detail/potentials.hpp>
-#include <collage/search/detail/space.hpp>
-#include <collage/search/detail/tracked_values.hpp>
 #include <collage/search/problem.hpp>
 
 #include <algorithm>
@@ -12,6 +8,11 @@
 #include <cstdint>
 #include <span>
 #include <vector>
+
+#include "covers.hpp"
+#include "potentials.hpp"
+#include "space.hpp"
+#include "tracked_values.hpp"
 
 namespace collage::inline v0::search::detail {
 

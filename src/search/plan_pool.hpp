@@ -1,9 +1,6 @@
 // The plans that a bounded search has found.
 #pragma once
 
-#include <collage/search/detail/cycles.hpp>
-#include <collage/search/detail/price_model.hpp>
-#include <collage/search/detail/priced_problem.hpp>
 #include <collage/search/objective.hpp>
 #include <collage/search/placement.hpp>
 #include <collage/search/problem.hpp>
@@ -20,6 +17,10 @@
 #include <tuple>
 #include <utility>
 #include <vector>
+
+#include "cycles.hpp"
+#include "price_model.hpp"
+#include "priced_problem.hpp"
 
 namespace collage::inline v0::search::detail {
 

@@ -1,11 +1,6 @@
 // The exact search between two cuts across which no value lives.
 #pragma once
 
-#include <collage/search/detail/allowance.hpp>
-#include <collage/search/detail/outlook.hpp>
-#include <collage/search/detail/piece_search.hpp>
-#include <collage/search/detail/space.hpp>
-#include <collage/search/detail/tracked_values.hpp>
 #include <collage/search/problem.hpp>
 
 #include <algorithm>
@@ -18,15 +13,14 @@
 #include <utility>
 #include <vector>
 
-namespace collage::inline v0::search::detail {
+#include "allowance.hpp"
+#include "outlook.hpp"
+#include "piece_search.hpp"
+#include "solve.hpp"
+#include "space.hpp"
+#include "tracked_values.hpp"
 
-/// How a search over many nodes proceeds. The result does not depend on it.
-struct pace {
-  std::uint32_t apart = 128;           ///< nodes between positions for which gains are learnt
-  std::uint32_t parts = 8;             ///< into how many parts a stretch is divided
-  std::size_t states = 2;              ///< expanded for each node before gains are learnt
-  std::size_t most_beginnings = 1024;  ///< most states of values with which a stretch may begin
-};
+namespace collage::inline v0::search::detail {
 
 /// Consecutive pieces that pass on values whose form matters. Pieces of different segments are independent.
 struct segment {

@@ -1,8 +1,6 @@
 // The price of each form, for each node that touches a value.
 #pragma once
 
-#include <collage/search/detail/space.hpp>
-#include <collage/search/detail/tracked_values.hpp>
 #include <collage/search/problem.hpp>
 
 #include <algorithm>
@@ -13,6 +11,9 @@
 #include <limits>
 #include <span>
 #include <vector>
+
+#include "space.hpp"
+#include "tracked_values.hpp"
 
 namespace collage::inline v0::search::detail {
 

@@ -2,11 +2,6 @@
 #pragma once
 
 #include <collage/error.hpp>
-#include <collage/search/detail/equal_parts.hpp>
-#include <collage/search/detail/exact_search.hpp>
-#include <collage/search/detail/plan_pool.hpp>
-#include <collage/search/detail/price_model.hpp>
-#include <collage/search/detail/priced_problem.hpp>
 #include <collage/search/objective.hpp>
 #include <collage/search/placement.hpp>
 #include <collage/search/problem.hpp>
@@ -23,6 +18,12 @@
 #include <tuple>
 #include <utility>
 #include <vector>
+
+#include "equal_parts.hpp"
+#include "plan_pool.hpp"
+#include "price_model.hpp"
+#include "priced_problem.hpp"
+#include "solve.hpp"
 
 namespace collage::inline v0::search::detail {
 

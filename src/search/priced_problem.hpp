@@ -1,7 +1,6 @@
 // A part of a bounded problem at prices of its resources: a problem without resources.
 #pragma once
 
-#include <collage/search/detail/exact_search.hpp>
 #include <collage/search/objective.hpp>
 #include <collage/search/placement.hpp>
 #include <collage/search/problem.hpp>
@@ -16,6 +15,8 @@
 #include <span>
 #include <utility>
 #include <vector>
+
+#include "solve.hpp"
 
 namespace collage::inline v0::search::detail {
 
