@@ -145,10 +145,7 @@ std::array<float, convolution_space::feature_names.size()> convolution_space::fe
                              log(estimate(p)),
                              parts.products / parts.all(),
                              parts.transforms / parts.all()};
-  static_assert(values.size() == feature_names.size());
-  std::array<float, feature_names.size()> made;
-  for (std::size_t i = 0; i < values.size(); ++i) made[i] = static_cast<float>(values[i]);
-  return made;
+  return as_features(values);
 }
 
 }  // namespace collage::inline v0::detail::jit

@@ -85,16 +85,16 @@ class convolution_space {
   std::span<const int> values(std::size_t of) const {
     switch (of) {
       case family: return std::span(families_).first(family_count_);
-      case rows: return tile_parameters::heights;
-      case vectors: return tile_parameters::widths;
-      case unroll: return tile_parameters::unrollings;
-      case prefetch: return tile_parameters::distances;
+      case rows:
+      case vectors:
+      case unroll:
+      case prefetch: return register_tile::values(of - rows);
       case block: return std::span(blocks_).first(block_count_);
       default: return std::span<const int>(partitions).first(on_.threads > 1 ? 2 : 1);
     }
   }
   bool holds(const point& p) const {
-    return p[rows] <= p[block] && p[block] <= tiles_of(p[family]) && (p[vectors] - 1) * on_.lanes < shape_.outputs &&
+    return p[rows] <= p[block] && p[block] <= tiles_of(p[family]) && tile_of(p).has_columns(shape_.outputs, on_) &&
            is_generated(configuration_of(p).product);
   }
   sentence conflict(const point& p) const {
@@ -102,19 +102,13 @@ class convolution_space {
     const std::int64_t all = tiles_of(p[family]);
     if (p[block] > all) why << "a block of " << p[block] << " tiles is more than all " << all << " of this image";
     else if (p[rows] > p[block]) why << "bands of " << p[rows] << " rows are more than a block of " << p[block];
-    else if ((p[vectors] - 1) * on_.lanes >= shape_.outputs)
-      why << "one of " << p[vectors] << " vectors has none of the " << shape_.outputs << " outputs";
+    else if (!tile_of(p).has_columns(shape_.outputs, on_)) tile_of(p).say_columns(why, shape_.outputs, "outputs");
     else return fault_of(configuration_of(p));
     return why;
   }
 
   convolution_configuration configuration_of(const point& p) const {
-    configuration product = default_configuration(set_of(on_));
-    product.rows = p[rows];
-    product.vectors = p[vectors];
-    product.unroll = p[unroll];
-    product.prefetch = p[prefetch];
-    return {p[family], product, p[block], 1, static_cast<work_partition>(p[partition])};
+    return {p[family], tile_of(p).configuration_for(on_), p[block], 1, static_cast<work_partition>(p[partition])};
   }
   std::string text(const point& p) const { return to_text(configuration_of(p)); }
   point parse(std::string_view text) const {
@@ -144,6 +138,8 @@ class convolution_space {
   std::array<float, feature_names.size()> features(const point& p) const;
 
  private:
+  static register_tile tile_of(const point& p) { return {p[rows], p[vectors], p[unroll], p[prefetch]}; }
+
   static constexpr std::array partitions = {static_cast<int>(work_partition::tiles),
                                             static_cast<int>(work_partition::phases)};
 

@@ -67,38 +67,32 @@ class depthwise_space {
   std::span<const int> values(std::size_t of) const {
     if (block_count_ == 0) return {};
     switch (of) {
-      case rows: return tile_parameters::heights;
-      case vectors: return tile_parameters::widths;
-      case unroll: return tile_parameters::unrollings;
-      case prefetch: return tile_parameters::distances;
+      case rows:
+      case vectors:
+      case unroll:
+      case prefetch: return register_tile::values(of);
       case block: return std::span(blocks_).first(block_count_);
       default: return std::span<const int>(partitions).first(on_.threads > 1 ? 2 : 1);
     }
   }
   bool holds(const point& p) const {
-    return p[rows] <= p[block] * task_.shape.output_width() && (p[vectors] - 1) * on_.lanes < task_.outputs &&
-           p[rows] * p[vectors] + task_.spare <= on_.registers && is_generated(configuration_of(p).product);
+    const register_tile tile = tile_of(p);
+    return p[rows] <= p[block] * task_.shape.output_width() && tile.has_columns(task_.outputs, on_) &&
+           tile.leaves(task_.spare, on_) && is_generated(configuration_of(p).product);
   }
   sentence conflict(const point& p) const {
     sentence why;
+    const register_tile tile = tile_of(p);
     if (p[rows] > p[block] * task_.shape.output_width())
       why << "bands of " << p[rows] << " pixels are more than a block of " << p[block] << " rows";
-    else if ((p[vectors] - 1) * on_.lanes >= task_.outputs)
-      why << "one of " << p[vectors] << " vectors has none of the " << task_.outputs << " outputs";
-    else if (p[rows] * p[vectors] + task_.spare > on_.registers)
-      why << "a tile of " << p[rows] << "x" << p[vectors] << " vectors leaves fewer than " << task_.spare
-          << " registers to what follows the product";
+    else if (!tile.has_columns(task_.outputs, on_)) tile.say_columns(why, task_.outputs, "outputs");
+    else if (!tile.leaves(task_.spare, on_)) tile.say_registers(why, task_.spare);
     else return fault_of(configuration_of(p));
     return why;
   }
 
   depthwise_configuration configuration_of(const point& p) const {
-    configuration product = default_configuration(set_of(on_));
-    product.rows = p[rows];
-    product.vectors = p[vectors];
-    product.unroll = p[unroll];
-    product.prefetch = p[prefetch];
-    return {product, p[block], static_cast<depthwise_partition>(p[partition])};
+    return {tile_of(p).configuration_for(on_), p[block], static_cast<depthwise_partition>(p[partition])};
   }
   std::string text(const point& p) const { return to_text(configuration_of(p)); }
   point parse(std::string_view text) const {
@@ -153,13 +147,12 @@ class depthwise_space {
                              std::log2(number(s.batch) * height * number(s.output_width())),
                              balance(p) / on_.threads,
                              std::log2(estimate(p))};
-    static_assert(made.size() == feature_names.size());
-    std::array<float, feature_names.size()> list;
-    for (std::size_t i = 0; i < made.size(); ++i) list[i] = static_cast<float>(made[i]);
-    return list;
+    return as_features(made);
   }
 
  private:
+  static register_tile tile_of(const point& p) { return {p[rows], p[vectors], p[unroll], p[prefetch]}; }
+
   static constexpr std::array partitions = {static_cast<int>(depthwise_partition::blocks),
                                             static_cast<int>(depthwise_partition::shared)};
   static constexpr double number(std::int64_t n) { return static_cast<double>(n); }
@@ -244,10 +237,7 @@ class byte_depthwise_space {
                              std::log2(height),
                              number(shape_.taps()),
                              std::log2(estimate(p))};
-    static_assert(made.size() == feature_names.size());
-    std::array<float, feature_names.size()> list;
-    for (std::size_t i = 0; i < made.size(); ++i) list[i] = static_cast<float>(made[i]);
-    return list;
+    return as_features(made);
   }
 
  private:

@@ -66,28 +66,21 @@ class product_space {
   }
   std::span<const int> values(std::size_t of) const {
     if (task_.m < 1 || task_.n < 1 || task_.k < 1) return {};
-    switch (of) {
-      case rows: return tile_parameters::heights;
-      case vectors: return tile_parameters::widths;
-      case unroll: return tile_parameters::unrollings;
-      case prefetch: return tile_parameters::distances;
-      default: break;
-    }
+    if (of < register_tile::parameters) return register_tile::values(of);
     const std::span<const int> all = sources;
     return !task_.has_one_broadcast ? all : set_of(on_) == instruction_set::avx512 ? all.first(1) : all.last(1);
   }
   bool holds(const point& p) const {
-    return p[rows] <= task_.m && (p[vectors] - 1) * on_.lanes < task_.n &&
-           p[rows] * p[vectors] + task_.spare <= on_.registers && is_generated(configuration_of(p));
+    const register_tile tile = tile_of(p);
+    return p[rows] <= task_.m && tile.has_columns(task_.n, on_) && tile.leaves(task_.spare, on_) &&
+           is_generated(configuration_of(p));
   }
   sentence conflict(const point& p) const {
     sentence why;
+    const register_tile tile = tile_of(p);
     if (p[rows] > task_.m) why << "bands of " << p[rows] << " rows are more than all " << task_.m;
-    else if ((p[vectors] - 1) * on_.lanes >= task_.n)
-      why << "one of " << p[vectors] << " vectors has none of the " << task_.n << " columns";
-    else if (p[rows] * p[vectors] + task_.spare > on_.registers)
-      why << "a tile of " << p[rows] << "x" << p[vectors] << " vectors leaves fewer than " << task_.spare
-          << " registers to what follows the product";
+    else if (!tile.has_columns(task_.n, on_)) tile.say_columns(why, task_.n, "columns");
+    else if (!tile.leaves(task_.spare, on_)) tile.say_registers(why, task_.spare);
     else return fault_of(configuration_of(p));
     return why;
   }
@@ -133,13 +126,12 @@ class product_space {
                                std::log2(k),
                                number(task_.k % p[unroll]),
                                std::log2(estimate(p))};
-    static_assert(values.size() == feature_names.size());
-    std::array<float, feature_names.size()> made;
-    for (std::size_t i = 0; i < values.size(); ++i) made[i] = static_cast<float>(values[i]);
-    return made;
+    return as_features(values);
   }
 
  private:
+  static register_tile tile_of(const point& p) { return {p[rows], p[vectors], p[unroll], p[prefetch]}; }
+
   static constexpr std::array sources = {static_cast<int>(broadcast_from::memory),
                                          static_cast<int>(broadcast_from::vector_register)};
   static constexpr double number(std::int64_t n) { return static_cast<double>(n); }

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace collage::inline v0::detail::jit {
 
@@ -17,8 +18,48 @@ constexpr instruction_set set_of(const tune::machine& on) {
   return on.lanes == 16 ? instruction_set::avx512 : instruction_set::avx2;
 }
 
-/// The values of register tiles, whatever is computed with them.
-struct tile_parameters {
+/// The register tile of a point, whatever is computed with it. Parameters of a space stand in this order.
+struct register_tile {
+  int rows = 1, vectors = 1, unroll = 1, prefetch = 0;
+
+  static constexpr std::size_t parameters = 4;
+
+  /// The values of a parameter, by its place here.
+  static constexpr std::span<const int> values(std::size_t of) {
+    switch (of) {
+      case 0: return heights;
+      case 1: return widths;
+      case 2: return unrollings;
+      default: return distances;
+    }
+  }
+
+  /// The usual configuration of such tiles for a processor.
+  configuration configuration_for(const tune::machine& on) const {
+    configuration made = default_configuration(set_of(on));
+    made.rows = rows;
+    made.vectors = vectors;
+    made.unroll = unroll;
+    made.prefetch = prefetch;
+    return made;
+  }
+
+  /// Whether its last vector has one of so many columns.
+  constexpr bool has_columns(std::int64_t columns, const tune::machine& on) const {
+    return (vectors - 1) * on.lanes < columns;
+  }
+  /// Whether it leaves registers to what follows.
+  constexpr bool leaves(int spare, const tune::machine& on) const { return rows * vectors + spare <= on.registers; }
+
+  void say_columns(sentence& why, std::int64_t columns, const char* of) const {
+    why << "one of " << vectors << " vectors has none of the " << columns << " " << of;
+  }
+  void say_registers(sentence& why, int spare) const {
+    why << "a tile of " << rows << "x" << vectors << " vectors leaves fewer than " << spare
+        << " registers to what follows the product";
+  }
+
+ private:
   static constexpr auto heights = [] {
     std::array<int, most_rows> all = {};
     for (int i = 0; i < most_rows; ++i) all[static_cast<std::size_t>(i)] = i + 1;
@@ -33,6 +74,14 @@ struct tile_parameters {
 constexpr bool is_generated(const configuration& c) {
   return (c.set == instruction_set::avx512 || c.broadcast == broadcast_from::vector_register) &&
          c.registers() <= registers_of(c.set) && c.loop_bytes() <= most_loop_bytes;
+}
+
+/// The features of a point as models read them.
+template <std::size_t N>
+constexpr std::array<float, N> as_features(const std::array<double, N>& values) {
+  std::array<float, N> made = {};
+  for (std::size_t i = 0; i < N; ++i) made[i] = static_cast<float>(values[i]);
+  return made;
 }
 
 constexpr std::int64_t parts_of_extent(std::int64_t all, std::int64_t size) { return (all + size - 1) / size; }
