@@ -32,6 +32,8 @@ set(COLLAGE_ARCH "${collage_default_arch}" CACHE STRING "Processor the adapters 
 
 set(COLLAGE_OPTIMISATION "" CACHE STRING "How the libraries are optimised, whatever the build type; empty: -O3, with sanitizers -O1")
 
+option(COLLAGE_WAIT_BRIEFLY "Have libgomp wait briefly where it is loaded with the C library, by a small library beside it" ON)
+
 # A package that brings OpenBLAS along names it by a file name alone, which is searched like a linked library.
 set(COLLAGE_OPENBLAS_FILE "" CACHE STRING "What the backend openblas opens first; empty: the file that was found")
 

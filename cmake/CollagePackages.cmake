@@ -85,6 +85,11 @@ foreach(target IN ITEMS DNNL::dnnl openvino::runtime)
   endif()
 endforeach()
 
+if(TARGET collage_c_waiting)
+  get_target_property(folder collage_c_waiting BINARY_DIR)
+  list(APPEND CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "${folder}")
+endif()
+
 set(version "${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}")
 set(about "Collage measures which library runs which part of a neural network
 fastest on this machine, and runs the network that way. It reads ONNX

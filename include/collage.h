@@ -105,8 +105,8 @@ COLLAGE_API collage_status collage_system_json(const char** json) COLLAGE_NOEXCE
 
 /* How idle threads of OpenMP wait for work, in the whole process. "brief": they look for work for some microseconds, then
  * sleep. "default": for some milliseconds, which takes processors from other programs and from other threads of this one.
- * Without a call, placing and engines choose "brief". OMP_WAIT_POLICY and GOMP_SPINCOUNT, which are read when the process
- * starts, go before both. */
+ * Without a call, placing and engines choose "brief". OMP_WAIT_POLICY and GOMP_SPINCOUNT go before both. A libgomp that is
+ * loaded together with this library waits briefly from then on, and "default" changes nothing. */
 COLLAGE_API collage_status collage_set_waiting(const char* policy) COLLAGE_NOEXCEPT;
 
 /* ---------------------------------------------------------------------------------------------------- element types */

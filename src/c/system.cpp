@@ -71,6 +71,15 @@ waiting_choice& waiting() {
   return choice;
 }
 
+#ifdef COLLAGE_WAITS_BRIEFLY_AT_LOAD
+extern "C" bool collage_end_of_loading();  // src/at_load/
+/// The policy is read while the environment has what libgomp has read.
+[[maybe_unused]] const bool is_loaded = [] {
+  static_cast<void>(c::waiting_policy());
+  return collage_end_of_loading();
+}();
+#endif
+
 std::string describe_system() {
   c::json zoo = c::json::array(), found = c::json::array();
   for (const c::zoo::network& n : c::zoo::networks) zoo.push_back({{"name", n.name}, {"about", n.about}});
@@ -121,7 +130,7 @@ void wait_briefly_unless_chosen() {
 bool waits_briefly() {
   waiting_choice& now = waiting();
   const std::lock_guard lock(now.mutex);
-  return now.brief.has_value();
+  return now.brief.has_value() || c::waiting_policy() == "brief";
 }
 
 namespace {

@@ -19,7 +19,9 @@ int main(int argc, char** argv) {
   const bool is_chosen = std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr;
   char checks[16];
   std::snprintf(checks, sizeof checks, "%d", collage::brief_checks);
-  if (!is_chosen && std::strcmp(argv[4], "brief") == 0) setenv("GOMP_SPINCOUNT", checks, 1);
+  const bool is_brief = std::strcmp(argv[4], "brief") == 0;
+  if (!is_brief) setenv("COLLAGE_WAIT_BRIEFLY", "0", 1);  // src/at_load/
+  if (!is_chosen && is_brief) setenv("GOMP_SPINCOUNT", checks, 1);
   void* const library = dlopen(argv[3], RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     std::fprintf(stderr, "collage-worker: %s cannot be opened: %s\n", argv[3], dlerror());

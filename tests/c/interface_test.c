@@ -88,7 +88,8 @@ static void waits_as_chosen(void) {
   DONE(collage_system_json(&as_before));
   if (!is_configured()) {
     CHECK(strstr(brief, "\"waiting_policy\": \"brief\"") != NULL);
-    CHECK(strstr(as_before, "\"waiting_policy\": \"default\"") != NULL);
+    /* If libgomp was loaded with the library, nothing changes (waiting.py). */
+    CHECK(strstr(as_before, "\"waiting_policy\": \"default\"") != NULL || strcmp(brief, as_before) == 0);
   } else {
     CHECK(strcmp(brief, as_before) == 0);
   }
