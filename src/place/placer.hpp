@@ -193,7 +193,7 @@ class placer {
     plan made = start_plan();
     last = search.best_within_bound();
     if (task_.options.autotune.seconds > 0 && !task_.until.is_over_for_kernels()) {
-      report_.tuning = space_tuner(known_, view_, measurer, progress_).run();
+      space_tuner(known_, view_, measurer, progress_).run(report_.tuning);
       last = search.best_within_bound();
     }
     made.chosen = placement_writer(known_).write("plan", last);

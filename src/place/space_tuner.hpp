@@ -51,25 +51,19 @@ class space_tuner {
     for (configuration_group& g : adding_.groups()) tasks_.push_back({.group = std::move(g)});
   }
 
-  /// Measures configurations until the time is up, or until no group is expected to gain anything to speak of.
-  tuning_report run() {
+  /// Measures configurations until the time is up, or until no group is expected to gain anything to speak of. The report is whole
+  /// also where placing is cancelled meanwhile.
+  void run(tuning_report& report) {
     start_ms_ = now_ms();
-    tuning_report report;
-    while (!is_over(report)) {
-      const std::optional<std::size_t> next = most_promising(report);
-      if (!next) {
-        report.is_exhausted = true;
-        break;
-      }
-      run_round(tasks_[*next], *next, report);
+    try {
+      while (!is_over(report) && run_next(report)) {}
+      for (task& t : tasks_) finish(t);
+      models_.keep();
+    } catch (const cancellation&) {
+      sum_up(report);
+      throw;
     }
-    for (task& t : tasks_) finish(t);
-    models_.keep();
-    report.after_ms = optimum().found.cost_ms;
-    report.without_model = models_.why_not();
-    report.training_s = models_.training_s();
-    report.seconds = (now_ms() - start_ms_) / 1e3;
-    return report;
+    sum_up(report);
   }
 
  private:
@@ -83,6 +77,20 @@ class space_tuner {
     std::uint32_t rival = 0;                     ///< the kernel that its rounds are against
     bool is_over = false;                        ///< there is no space, or nothing of it is left
   };
+
+  /// False if no task is worth a round.
+  bool run_next(tuning_report& report) {
+    const std::optional<std::size_t> next = most_promising(report);
+    report.is_exhausted = !next;
+    if (next) run_round(tasks_[*next], *next, report);
+    return next.has_value();
+  }
+  void sum_up(tuning_report& report) const {
+    report.after_ms = optimum().found.cost_ms;
+    report.without_model = models_.why_not();
+    report.training_s = models_.training_s();
+    report.seconds = (now_ms() - start_ms_) / 1e3;
+  }
 
   bool is_over(const tuning_report& report) const {
     const autotune_options& how = known_.task.options.autotune;

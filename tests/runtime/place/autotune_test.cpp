@@ -43,6 +43,9 @@ namespace op = collage::ops;
 using relu = c::single<op::relu>;
 using neg = c::single<op::neg>;
 using tanh = c::single<op::tanh>;
+struct negated_relu : c::pattern<"negated_relu"> {
+  static constexpr auto expr = op::neg(op::relu(c::any));
+};
 
 double now_ms = 0;
 std::vector<std::string> built;  // the texts of kernels, in the order in which they were built
@@ -96,10 +99,10 @@ c::kernel loop(const c::match<P>& m, const std::string& name, double ms, float (
 float compute(const relu&, float x) { return std::max(x, 0.0F); }
 float compute(const neg&, float x) { return -x; }
 float compute(const tanh&, float x) { return std::tanh(x); }
+float compute(const negated_relu&, float x) { return -std::max(x, 0.0F); }
 
-struct looper : c::backend<"looper"> {
-  using patterns = c::patterns<relu, neg>;
-
+/// What backends of loops have, whatever their patterns.
+struct loop_kernels {
   template <class P>
   static void configurations(const c::match<P>&, c::configuration_list& to) {
     to.add(text_of({4, 4, 1}));
@@ -123,6 +126,13 @@ struct looper : c::backend<"looper"> {
     if (p[0] == 12) throw c::error(c::error_kind::unsupported, "it has too few registers", "this processor");
     return loop<P>(m, text, best_ms<P> * loop_space::time(p), [](float x) { return compute(P(), x); });
   }
+};
+
+struct looper : c::backend<"looper">, loop_kernels {
+  using patterns = c::patterns<relu, neg>;
+};
+struct fuser : c::backend<"fuser">, loop_kernels {
+  using patterns = c::patterns<negated_relu>;
 };
 
 /// Has one way to build each kernel.
@@ -150,6 +160,7 @@ c::place_options options(double seconds = 60) {
   built.clear();
   best_ms<relu> = 10;
   best_ms<neg> = 0.02;
+  best_ms<negated_relu> = 10;
   plainer::ms = 100;
   c::place_options how = collage_test::clock_options(now_ms);
   how.autotune.seconds = seconds;
@@ -270,6 +281,45 @@ TEST(autotune, goes_on_where_it_ended) {
   const c::placed_plan second = c::place<set>(net, how);
   EXPECT_LT(time_of(configuration_of(second, 0)), 1.2);
   EXPECT_LT(second.report.tuning.before_ms, first.report.tuning.before_ms - 1) << "what the first one found was lost";
+}
+
+TEST(autotune, searches_kernels_of_fused_groups) {
+  using fused = c::backend_set<fuser, plainer>;
+  c::graph_builder g;
+  c::value x = g.input("x", {c::dtype::f32, {64}});
+  for (int i = 0; i < 2; ++i) x = g(op::tanh, g(op::neg, g(op::relu, x)));
+  g.output("y", x);
+  const c::graph net = g.finish();
+  const c::placed_plan made = c::place<fused>(net, options());
+  ASSERT_EQ(made.chosen.groups.size(), 4U);
+  EXPECT_LT(time_of(configuration_of(made, 0)), 1.2);
+  EXPECT_EQ(configuration_of(made, 0), configuration_of(made, 2)) << "the groups are equal";
+  EXPECT_GT(count_built("negated_relu loop"), 20U);
+}
+
+TEST(autotune, cancelled_in_the_search_keeps_what_it_measured) {
+  const collage_test::temporary_folder here;
+  const c::graph net = network();
+  c::place_options how = options();
+  how.store = here.path("costs.db");
+  how.cancel = [] { return count_built("relu loop") >= 20; };
+  const c::placed_plan some = c::place<set>(net, how);
+  EXPECT_TRUE(some.report.interrupted);
+  EXPECT_FALSE(some.report.tuning.is_exhausted);
+  EXPECT_LT(some.report.tuning.measured, 20U);
+  const std::size_t first = count_built("relu loop");
+  EXPECT_GE(first, 20U);
+  EXPECT_LE(some.chosen.cost_ms, some.report.tuning.before_ms * 1.001);
+  const std::set<std::string> before(built.begin(), built.end());
+
+  how = options();
+  how.store = here.path("costs.db");
+  const c::placed_plan whole = c::place<set>(net, how);
+  EXPECT_LT(time_of(configuration_of(whole, 0)), 1.2);
+  // The last one may have been built and not measured. The fastest are timed again.
+  const std::set<std::string> after(built.begin(), built.end());
+  const auto again = std::ranges::count_if(before, [&](const std::string& one) { return after.contains(one); });
+  EXPECT_LE(again, 10) << "configurations were measured again";
 }
 
 TEST(autotune, plans_of_it_are_loaded_and_run) {

@@ -5,8 +5,8 @@
 #include <collage/search/alternatives.hpp>
 #include <collage/search/checker.hpp>
 #include <collage/search/exact.hpp>
-#include <collage/search/objective.hpp>
 #include <collage/search/node_set.hpp>
+#include <collage/search/objective.hpp>
 #include <collage/search/placement.hpp>
 #include <collage/search/problem.hpp>
 #include <collage/search/published.hpp>
