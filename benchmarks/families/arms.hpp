@@ -22,10 +22,17 @@ inline constexpr const char* own = "a model per task";
 inline constexpr const char* one = "one model for everything";
 inline constexpr const char* knowing = "one model that knows the learned family";
 inline constexpr const char* learned = "a model per learned family";
-inline constexpr const char* transfer = "transfer from the seven others";
 inline constexpr const char* cold_own = "closed form first, then a model per task";
 inline constexpr const char* cold_one = "closed form first, then one model";
 inline constexpr const char* warm = "transfer, with the closed form";
+
+inline std::string count_word(std::size_t count) {
+  constexpr std::array words = {"no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"};
+  return count < words.size() ? words[count] : std::to_string(count);
+}
+inline std::string transfer(std::size_t tasks) {
+  return "transfer from the " + count_word(tasks - 1) + (tasks == 2 ? " other" : " others");
+}
 }  // namespace names
 
 /// Arms over single tasks. `learned` are the families by how models predict each other.
@@ -38,7 +45,7 @@ inline std::vector<arm> arms_of_tasks(const std::vector<std::size_t>& learned) {
           {.name = names::one, .families = one},
           {.name = names::knowing, .families = one, .known = learned},
           {.name = names::learned, .families = learned},
-          {.name = names::transfer, .first = first_points::model, .learned_before = earlier},
+          {.name = names::transfer(learned.size()), .first = first_points::model, .learned_before = earlier},
           {.name = names::cold_own, .first = first_points::closed_form, .knows_closed_form = true},
           {.name = names::cold_one, .first = first_points::closed_form, .knows_closed_form = true, .families = one},
           {.name = names::warm, .first = first_points::model, .knows_closed_form = true, .learned_before = earlier}};

@@ -45,6 +45,11 @@ text {{ font: 13px system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, "Deja
 </style>"""
 
 
+def is_transfer(arm: str) -> bool:
+    """Its name says how many other tasks there are."""
+    return arm.startswith("transfer from the ")
+
+
 def drawing(curves: dict[str, list[float]]) -> str:
     most = max(len(curve) for curve in curves.values())
     out = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 960 440" role="img">',
@@ -61,7 +66,8 @@ def drawing(curves: dict[str, list[float]]) -> str:
         out.append(f'<path class="grid" d="M{x:.1f} {TOP}L{x:.1f} {BOTTOM}"/>'
                    f'<text class="mid" x="{x:.1f}" y="{BOTTOM + 20}">{count}</text>')
         count *= 2
-    for i, name in enumerate(ARMS):
+    for i, arm in enumerate(ARMS):
+        name = next(name for name in curves if name == arm or is_transfer(arm) and is_transfer(name))
         points = " ".join(f"{x_of(n, most):.1f},{y_of(regret):.1f}" for n, regret in enumerate(curves[name], 1))
         y = TOP + 20 + 26 * i
         out.append(f'<polyline class="curve" style="stroke: var(--c{i})" points="{points}"/>'

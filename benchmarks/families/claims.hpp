@@ -94,7 +94,7 @@ inline void print_study(const accuracy_study& study, const table& data, const st
     for (std::size_t to = 0; to < data.tasks.size(); ++to) std::printf(" %.1f %% |", 100 * study.single.at(from, to));
     std::printf(" %zu |\n", learned[from]);
   }
-  std::printf("| all eight |");
+  std::printf("| all %s |", names::count_word(data.tasks.size()).c_str());
   for (const double share : study.of_all) std::printf(" %.1f %% |", 100 * share);
   std::printf(" |\n");
 }

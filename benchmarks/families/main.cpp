@@ -1,4 +1,4 @@
-// Replays tuners on a table of complete search spaces, and says which claims of FamilySeer hold there.
+// Replays tuners on a table of search spaces, and says which claims of FamilySeer hold there.
 //
 // usage: families [TABLE] [--seeds N] [--measurements N] [--curves FILE] [--check]
 //
@@ -10,6 +10,7 @@
 #include <collage/io/file.hpp>
 
 #include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -54,26 +55,42 @@ options read(int argc, char** argv) {
 }
 
 void print_table(const table& data) {
-  std::printf(
-      "| task | channels | outputs | size | points | best ms | within 2 %% | median / best | worst / best |\n"
-      "|---|---|---|---|---|---|---|---|---|\n");
+  const bool has_passes = data.passes > 1;
+  std::string head = "| task |", rule = "|---|---|---|---|---|---|";
+  for (const std::string_view size : data.kind->sizes) head += " " + std::string(size) + " |", rule += "---|";
+  head += " points | best ms | within 2 % | median / best | worst / best |";
+  if (has_passes) head += " points of the space | passes differ: median | 95 % of points |", rule += "---|---|---|";
+  std::printf("%s\n%s\n", head.c_str(), rule.c_str());
   for (const timed_task& task : data.tasks) {
     const auto near = std::ranges::count_if(task.ms, [&](double ms) { return ms <= 1.02 * task.best; });
-    std::printf("| %s | %d | %d | %d | %zu | %.3f | %.2f %% | %.2f | %.1f |\n", task.name.c_str(),
-                static_cast<int>(task.what.channels), static_cast<int>(task.what.outputs),
-                static_cast<int>(task.what.height), task.points.size(), task.best,
-                100 * static_cast<double>(near) / static_cast<double>(task.points.size()), median(task.ms) / task.best,
+    std::printf("| %s |", task.name.c_str());
+    for (const std::int64_t size : task.sizes) std::printf(" %d |", static_cast<int>(size));
+    std::printf(" %zu | %.3f | %.2f %% | %.2f | %.1f |", task.points(), task.best,
+                100 * static_cast<double>(near) / static_cast<double>(task.points()), median(task.ms) / task.best,
                 *std::ranges::max_element(task.ms) / task.best);
+    if (has_passes)
+      std::printf(" %zu | %.1f %% | below %.1f %% |", task.all, 100 * median(task.spread),
+                  100 * share_below(task.spread, 0.95));
+    std::printf("\n");
   }
 }
 
 /// That all keys of the paper give one family here.
 void check_keys(const table& data) {
-  const tune::member_operator conv = {"conv", "", true}, relu = {"relu", "", false};
-  const std::vector<tune::subgraph> groups(data.tasks.size(), {tune::winograd_space::name, {conv, relu}});
+  const tune::member_operator core = {data.kind->core, "", true}, relu = {"relu", "", false};
+  const std::vector<tune::subgraph> groups(data.tasks.size(), {data.kind->name, {core, relu}});
   for (const auto& key : {tune::by_core_operator, tune::by_operator_sequence, tune::by_operator_count})
     if (tune::families_of(groups, key) != std::vector<std::size_t>(groups.size(), 0))
       throw collage::error(collage::error_kind::failure, "a key of the paper gives several families", "families");
+}
+
+/// That there is something to share, and to learn from.
+void check_size(const table& data) {
+  constexpr std::size_t least = 16;
+  for (const timed_task& task : data.tasks)
+    if (task.points() < least || data.tasks.size() < 2)
+      throw collage::error(collage::error_kind::invalid_argument,
+                           "a replay needs two tasks, and " + std::to_string(least) + " points of each", "families");
 }
 
 std::vector<outcome> outcomes_of(const table& data, const std::vector<arm>& arms, const limits& within,
@@ -105,6 +122,7 @@ int run(const options& o) {
   if (const std::string why = tune::cost_model::refusal(); !why.empty())
     throw collage::error(collage::error_kind::environment, why, "families");
   check_keys(data);
+  check_size(data);
   const accuracy_study study = study_of(data, std::min<std::size_t>(o.seeds, 10));
   constexpr double least = 0.85;  // of pairs, for one learned family
   const std::vector<std::size_t> learned = tune::learned_families(study.single, least);
@@ -123,7 +141,7 @@ int run(const options& o) {
   print_sums(sums, half.measurements);
 
   std::printf("\nBars:\n\n");
-  for (const char* name : {names::transfer, names::warm})
+  for (const std::string& name : {names::transfer(data.tasks.size()), std::string(names::warm)})
     print_bar("With a warm model", find(tasks, name), 5, o.measurements);
   for (const char* name : {names::one, names::cold_one, names::closed_form})
     print_bar("Without one", find(tasks, name), 25, o.measurements);

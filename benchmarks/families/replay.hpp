@@ -52,8 +52,6 @@ struct course {
   double training_s = 0, ordering_s = 0;  ///< as it took here, not replayed
 };
 
-inline constexpr std::size_t plain_features = tune::winograd_space::feature_names.size() - 3;
-
 /// Adds the time of its life, in seconds, to a sum.
 class stopwatch {
  public:
@@ -72,7 +70,7 @@ class replay {
   replay(const table& data, const arm& how, const limits& within, std::uint64_t seed)
       : data_(data), how_(how), within_(within), seed_(seed), tasks_(data.tasks.size()) {
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
-      tasks_[i].is_measured.assign(data.tasks[i].points.size(), false);
+      tasks_[i].is_measured.assign(data.tasks[i].points(), false);
       tasks_[i].random = tune::random_source(seed * 1000 + i);
     }
   }
@@ -116,12 +114,10 @@ class replay {
 
   std::size_t model_of(std::size_t task) const { return how_.families.empty() ? task : how_.families[task]; }
   std::size_t width() const {
-    return (how_.knows_closed_form ? tune::winograd_space::feature_names.size() : plain_features) +
-           (how_.known.empty() ? 0 : 1);
+    return (how_.knows_closed_form ? data_.columns() : data_.kind->plain) + (how_.known.empty() ? 0 : 1);
   }
   void append(std::vector<float>& rows, std::size_t task, std::size_t point) const {
-    const std::size_t columns = tune::winograd_space::feature_names.size(),
-                      taken = width() - (how_.known.empty() ? 0 : 1);
+    const std::size_t columns = data_.columns(), taken = width() - (how_.known.empty() ? 0 : 1);
     const float* row = data_.tasks[task].features.data() + point * columns;
     rows.insert(rows.end(), row, row + taken);
     if (!how_.known.empty()) rows.push_back(static_cast<float>(how_.known[task]));
@@ -134,7 +130,7 @@ class replay {
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
       tune::random_source random(seed_ * 1000 + 500 + i);
       for (std::size_t n = 0; n < how_.learned_before; ++n)
-        earlier_[i].push_back(random.below(data_.tasks[i].points.size()));
+        earlier_[i].push_back(random.below(data_.tasks[i].points()));
     }
   }
 
@@ -159,8 +155,8 @@ class replay {
     const bool by_model = how_.has_models && (!is_first || how_.first == first_points::model);
     if (by_model) bring_up_to_date(task);
     else if (s.order.empty() && (!how_.has_models || is_first) && how_.first == first_points::closed_form)
-      s.order = tune::order_of<tune::winograd_space>(data_.tasks[task].space(), data_.tasks[task].points, nullptr);
-    count = std::min({count, within_.measurements - total_, data_.tasks[task].points.size() - s.measured.size()});
+      s.order = data_.tasks[task].order;
+    count = std::min({count, within_.measurements - total_, data_.tasks[task].points() - s.measured.size()});
     const bool explores = by_model && count >= 4;
     for (std::size_t n = 0; n < count; ++n) {
       const bool is_random = s.order.empty() || (explores && n + 1 == count);
@@ -206,7 +202,7 @@ class replay {
     if (!s.order.empty() && s.order_made_by == family.number) return;
     const stopwatch took(done_.ordering_s);
     std::vector<float> rows;
-    for (std::size_t i = 0; i < data_.tasks[task].points.size(); ++i) append(rows, task, i);
+    for (std::size_t i = 0; i < data_.tasks[task].points(); ++i) append(rows, task, i);
     const std::vector<float> promise = family.model->predict(rows);
     s.order.resize(promise.size());
     std::iota(s.order.begin(), s.order.end(), std::size_t{0});

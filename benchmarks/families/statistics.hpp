@@ -22,6 +22,12 @@ inline double median(std::vector<double> of) {
   return of.size() % 2 == 1 || of[middle - 1] == of[middle] ? of[middle] : (of[middle - 1] + of[middle]) / 2;
 }
 
+/// The number that so many of all are not above.
+inline double share_below(std::vector<double> of, double share) {
+  std::ranges::sort(of);
+  return of[static_cast<std::size_t>(share * static_cast<double>(of.size() - 1))];
+}
+
 /// A figure with its 95 % interval.
 struct figure {
   double value = 0, low = 0, high = 0;

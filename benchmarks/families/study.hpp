@@ -19,23 +19,23 @@ struct accuracy_study {
   std::vector<std::vector<double>> gain;  ///< for each task and seed: that of all tasks, less the task's own
 };
 
-inline constexpr std::size_t samples_of_task = 256;  ///< as in the paper
+inline constexpr std::size_t samples_of_task = 256;  ///< as in the paper; fewer if a task has not twice as many points
 
 namespace detail {
 
 /// Points without repeats: the first half trains, the second is held back.
 inline std::vector<std::size_t> drawn(const timed_task& task, std::uint64_t seed) {
   tune::random_source random(seed);
-  std::vector<std::size_t> points(task.points.size());
+  const std::size_t samples = std::min(samples_of_task, task.points() / 2);
+  std::vector<std::size_t> points(task.points());
   for (std::size_t i = 0; i < points.size(); ++i) points[i] = i;
-  for (std::size_t i = 0; i < 2 * samples_of_task; ++i)
-    std::swap(points[i], points[i + random.below(points.size() - i)]);
-  points.resize(2 * samples_of_task);
+  for (std::size_t i = 0; i < 2 * samples; ++i) std::swap(points[i], points[i + random.below(points.size() - i)]);
+  points.resize(2 * samples);
   return points;
 }
 
-inline std::span<const float> row(const timed_task& task, std::size_t point) {
-  return std::span(task.features).subspan(point * tune::winograd_space::feature_names.size(), plain_features);
+inline std::span<const float> row(const table& data, const timed_task& task, std::size_t point) {
+  return std::span(task.features).subspan(point * data.columns(), data.kind->plain);
 }
 
 }  // namespace detail
@@ -51,10 +51,10 @@ inline void add_seed(accuracy_study& study, const table& data, std::uint64_t see
     const timed_task& task = data.tasks[i];
     const auto points = detail::drawn(task, seed * 1000 + 900 + i);
     double shortest = never;
-    for (std::size_t n = 0; n < samples_of_task; ++n) shortest = std::min(shortest, task.ms[points[n]]);
+    for (std::size_t n = 0; n < points.size() / 2; ++n) shortest = std::min(shortest, task.ms[points[n]]);
     for (std::size_t n = 0; n < points.size(); ++n) {
-      const auto features = detail::row(task, points[n]);
-      if (n < samples_of_task) {
+      const auto features = detail::row(data, task, points[n]);
+      if (n < points.size() / 2) {
         sets[i].add(features, task.ms[points[n]], shortest);
         all.add(features, task.ms[points[n]], shortest);
       } else {
@@ -63,7 +63,7 @@ inline void add_seed(accuracy_study& study, const table& data, std::uint64_t see
       }
     }
   }
-  const tune::model_subject subject = {"study", "", "", 0, plain_features};
+  const tune::model_subject subject = {"study", "", "", 0, data.kind->plain};
   const auto together = tune::cost_model::train(subject, all);
   for (std::size_t from = 0; from < count; ++from) {
     const auto model = tune::cost_model::train(subject, sets[from]);

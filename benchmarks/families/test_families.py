@@ -75,6 +75,10 @@ class Checker(unittest.TestCase):
             self.refused("".join([*lines[:3], wrong + " " + first[1], *lines[4:]]), f"'{wrong}' is no time in nanoseconds")
         self.refused("".join([*lines[:second], "17\n", *lines[second:]]), "line 324 of the table: a task is written as")
 
+    def test_another_version_is_refused(self):
+        self.refused("collage-times 3\n", "line 1 of the table: the file does not begin with 'collage-times 1'")
+        self.refused("collage-times 2\nspace jit0\n", "line 2 of the table: the second line names no space of this build")
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
