@@ -1,8 +1,12 @@
 """Tries the replay on a few seeds, and the checker of tables on damaged ones.
 
-usage: test_families.py PROGRAM TABLE
+usage: test_families.py PROGRAM TABLE [MEASURE]
+
+MEASURE is the program that measures tables of generated kernels, if this build has it.
 """
+import lzma
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -10,6 +14,7 @@ import unittest
 import xml.etree.ElementTree
 
 PROGRAM, TABLE = sys.argv[1], pathlib.Path(sys.argv[2])
+MEASURE = sys.argv[3] if len(sys.argv) > 3 else None
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess:
@@ -40,7 +45,7 @@ class Replay(unittest.TestCase):
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
 
-class Checker(unittest.TestCase):
+class WithTables(unittest.TestCase):
     def refused(self, text: str, why: str):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "table"
@@ -50,6 +55,8 @@ class Checker(unittest.TestCase):
         self.assertIn(why, done.stderr)
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
+
+class Checker(WithTables):
     def test_the_table_is_whole(self):
         self.assertLessEqual(TABLE.stat().st_size, 500_000)
         done = run("--check")
@@ -78,6 +85,106 @@ class Checker(unittest.TestCase):
     def test_another_version_is_refused(self):
         self.refused("collage-times 3\n", "line 1 of the table: the file does not begin with 'collage-times 1'")
         self.refused("collage-times 2\nspace jit0\n", "line 2 of the table: the second line names no space of this build")
+
+
+@unittest.skipIf(MEASURE is None, "this build has no generated kernels")
+class Measured(WithTables):
+    folder: tempfile.TemporaryDirectory
+    text: str
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.file = pathlib.Path(cls.folder.name) / "depthwise.times"
+        done = cls.measure("depthwise", cls.file)
+        if done.returncode == 1 and "processor" in done.stderr:
+            raise unittest.SkipTest(done.stderr.strip())
+        assert done.returncode == 0, done.stderr
+        cls.text = cls.file.read_text()
+
+    @staticmethod
+    def measure(word: str, file: pathlib.Path) -> subprocess.CompletedProcess:
+        return subprocess.run([MEASURE, word, "--out", str(file), "--points", "20", "--passes", "2"],
+                              capture_output=True, text=True)
+
+    def test_each_space_is_measured_and_read(self):
+        for word in ("products", "convolutions", "depthwise"):
+            file = pathlib.Path(self.folder.name) / f"{word}.again"
+            self.assertEqual(self.measure(word, file).returncode, 0, word)
+            done = run(str(file), "--check")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout.count(" | 20 | "), 4, done.stdout)
+        again = file.read_text().splitlines()
+        points = [[line.split()[0] for line in text] for text in (self.text.splitlines(), again)]
+        self.assertEqual(points[0], points[1], "the same seed gives the same sample")
+
+    def test_replays_print_the_same(self):
+        done = [run(str(self.file), "--seeds", "1", "--measurements", "16") for _ in range(2)]
+        if "XGBoost" in done[0].stderr and done[0].returncode == 1:
+            self.skipTest(done[0].stderr.strip())
+        self.assertEqual([one.returncode for one in done], [0, 0], done[0].stderr)
+        self.assertEqual(done[0].stdout, done[1].stdout)
+        self.assertIn("| transfer from the three others |", done[0].stdout)
+
+    def test_the_time_of_a_point_is_the_median_of_its_passes(self):
+        lines = self.text.splitlines()
+        lines[3] = "passes 3"
+        for i in range(4, len(lines)):
+            if not lines[i].startswith("task "):
+                lines[i] = f"{lines[i].split()[0]} 1000 9000000 5000000"
+        file = pathlib.Path(self.folder.name) / "medians"
+        file.write_text("\n".join(lines) + "\n")
+        done = run(str(file), "--check")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.count("| 20 | 5.000 | 100.00 % | 1.00 | 1.0 |"), 4, done.stdout)
+        self.assertEqual(done.stdout.count("| 180.0 % | below 180.0 % |"), 4, done.stdout)
+
+    def test_damaged_tables_are_refused(self):
+        lines = self.text.splitlines(keepends=True)
+
+        def with_line(number: int, new: str) -> str:
+            return "".join([*lines[:number - 1], new, *lines[number:]])
+
+        first, second = lines[5].split(), lines[6].split()
+        self.refused(with_line(2, "space depthwise0\n"), "line 2 of the table: the second line names no space")
+        for machine in ("machine lanes 16", lines[2].replace("registers", "register").strip(),
+                        re.sub("lanes [0-9]+", "lanes 4", lines[2].strip()),
+                        re.sub("caches [0-9]+", "caches 0", lines[2].strip())):
+            self.refused(with_line(3, machine + "\n"), "line 3 of the table: the third line is not 'machine lanes N")
+        for passes in ("passes 0", "passes", "passes two", "task"):
+            self.refused(with_line(4, passes + "\n"), "line 4 of the table: the fourth line is not 'passes N'")
+        self.refused("".join(lines[:4]), "the table has no task")
+        for wrong in (lines[4].replace("outputs", "output"), re.sub("texts .*", "texts", lines[4]),
+                      re.sub("points 20", "points 0", lines[4]), re.sub("of [0-9]+", "of 19", lines[4])):
+            self.refused(with_line(5, wrong), "line 5 of the table: a task is written as 'task NAME channels N outputs N")
+        self.refused(with_line(5, re.sub("window [0-9]+", "window 4", lines[4])), "windows of 3, 5 and 7 are known")
+        self.refused(with_line(5, re.sub("of [0-9]+", "of 999999", lines[4])), "has 999999 points, and its space has")
+        self.refused(with_line(5, re.sub("texts .*", "texts 0123456789abcdef", lines[4])),
+                     "line 25 of the table: the texts of the points of 'mn2' have another hash")
+        self.refused(with_line(6, " ".join(second) + "\n"), "line 7 of the table: the points of 'mn2' do not ascend")
+        for wrong in ("-1", "99999999", "x"):
+            self.refused(with_line(6, " ".join([wrong, *first[1:]]) + "\n"), f"'{wrong}' is no point of 'mn2'")
+        self.refused(with_line(6, " ".join(first[:-1]) + "\n"),
+                     "line 6 of the table: a point has 1 times, and the table has 2 passes")
+        self.refused(with_line(6, " ".join([*first[:-1], "0"]) + "\n"), "'0' is no time in nanoseconds")
+        self.refused("".join(lines[:-1]), "'mn7' ends after 19 of 20 points")
+        self.refused("".join([*lines[:25], *lines[4:]]), "are the same")
+
+    def test_wrong_arguments_are_refused(self):
+        for arguments in ([], ["products"], ["winograd", "--out", "x"], ["products", "--out"],
+                          ["products", "--out", "x", "--points", "0"], ["products", "depthwise", "--out", "x"]):
+            done = subprocess.run([MEASURE, *arguments], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2, arguments)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+    def test_the_stored_tables_are_whole_and_small(self):
+        sizes = []
+        for file in TABLE.parent.glob("*.times"):
+            sizes.append(len(lzma.compress(file.read_bytes())))
+            done = run(str(file), "--check")
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertLessEqual(sum(sizes), 500_000)
 
 
 if __name__ == "__main__":
