@@ -75,6 +75,7 @@ inline std::vector<conv_case> conv_cases() {
       {{1, 8, 3, 6, 6}, {4, 8, 1, 1, 1}},
       {{1, 8, 4, 7, 7}, {8, 1, 3, 3, 3}, {.groups = 8, .pads_begin = {1, 1, 1}, .pads_end = {1, 1, 1}}, true},
       {{1, 8, 4, 7, 7}, {6, 8, 1, 1, 1}, {.strides = {2, 2, 2}}},
+      {{1, 64, 7, 6}, {16, 64, 1, 1}},              // three tiles of 14 places
       {{1, 300, 7, 7}, {40, 300, 1, 1}, {}, true},  // deep, few places
       {{1, 70, 14, 14}, {36, 70, 3, 3}, {.pads_begin = {1, 1}, .pads_end = {1, 1}}, true},
       {{1, 64, 40, 56}, {20, 64, 3, 3}, {.pads_begin = {1, 1}, .pads_end = {1, 1}}},  // several tiles
