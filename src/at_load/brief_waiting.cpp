@@ -8,27 +8,24 @@
 #include <collage/run/waiting.hpp>
 
 #include <sched.h>
-#include <unistd.h>
 
-#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
-extern "C" bool collage_end_of_loading();
-extern "C" __attribute__((weak)) int omp_get_max_threads();  // of the libgomp that the C library finds
+extern "C" {
+bool collage_end_of_loading(bool only_if_in_vain);
+__attribute__((weak)) int omp_get_max_threads();  // of the OpenMP library that the C library finds
+__attribute__((weak)) void __kmpc_fork_call();    // LLVM's has it
+}
 
 namespace {
 
 constexpr const char* name = "GOMP_SPINCOUNT";
-char variable[32] = {};
+bool is_set = false;
 
-/// The environment as it was, and as it is while libraries are loaded. The second is never freed: other threads may read it.
-char** before = nullptr;
-char** made = nullptr;
-
-/// Whether libgomp is loaded and has not read its variables yet. Before, it has one thread; then as many as there are processors.
-bool waits_for_its_constructor() { return omp_get_max_threads != nullptr && omp_get_max_threads() == 1; }
+/// libgomp has one thread before it reads its variables, and then as many as there are processors, or as a program has set.
+bool has_one_thread() { return omp_get_max_threads() == 1; }
 
 bool has_one_processor() {
   cpu_set_t allowed;
@@ -43,26 +40,18 @@ __attribute__((constructor)) void begin_of_loading() {
   for (const char* const number :
        {"OMP_NUM_THREADS", "OMP_THREAD_LIMIT"})  // one thread would not show what libgomp has read
     if (const char* const text = std::getenv(number); text != nullptr && std::atoi(text) == 1) return;
-  if (environ == nullptr || has_one_processor() || !waits_for_its_constructor()) return;
-  std::size_t count = 0;
-  while (environ[count] != nullptr) ++count;
-  made = static_cast<char**>(std::malloc((count + 2) * sizeof(char*)));
-  if (made == nullptr) return;
-  std::snprintf(variable, sizeof variable, "%s=%d", name, collage::brief_checks);
-  std::memcpy(made, environ, count * sizeof(char*));
-  made[count] = variable;
-  made[count + 1] = nullptr;
-  before = environ;
-  environ = made;
+  if (omp_get_max_threads == nullptr || __kmpc_fork_call != nullptr || has_one_processor() || !has_one_thread()) return;
+  char checks[16];
+  std::snprintf(checks, sizeof checks, "%d", collage::brief_checks);
+  is_set = setenv(name, checks, 1) == 0;
 }
 
 }  // namespace
 
-/// Makes the environment what it was. Returns whether the variable was set meanwhile.
-extern "C" __attribute__((visibility("default"))) bool collage_end_of_loading() {
-  if (before == nullptr) return false;
-  if (environ == made) environ = before;
-  else unsetenv(name);  // another constructor has changed the environment
-  before = nullptr;
-  return true;
+/// Takes the variable away. `only_if_in_vain`: only where libgomp still has one thread, now that it is initialised. Then it was
+/// initialised before, and its user has set the number. Returns whether the variable was taken away.
+extern "C" __attribute__((visibility("default"))) bool collage_end_of_loading(bool only_if_in_vain) {
+  if (!is_set || (only_if_in_vain && !has_one_thread())) return false;
+  is_set = false;
+  return unsetenv(name) == 0;
 }

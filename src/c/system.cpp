@@ -72,11 +72,13 @@ waiting_choice& waiting() {
 }
 
 #ifdef COLLAGE_WAITS_BRIEFLY_AT_LOAD
-extern "C" bool collage_end_of_loading();  // src/at_load/
+extern "C" bool collage_end_of_loading(bool only_if_in_vain);  // src/at_load/
+/// Before any other code here asks for the policy.
+__attribute__((constructor(101))) void check_loading() { collage_end_of_loading(true); }
 /// The policy is read while the environment has what libgomp has read.
 [[maybe_unused]] const bool is_loaded = [] {
   static_cast<void>(c::waiting_policy());
-  return collage_end_of_loading();
+  return collage_end_of_loading(false);
 }();
 #endif
 

@@ -1,4 +1,4 @@
-/* Prints how threads wait, and what the program sees of the variable that decided it: waiting_test [POLICY]
+/* Prints how threads wait, and what the program sees of the variable that decided it: waiting_test [POLICY...]
  *
  * waiting.py starts it and checks what it prints. */
 #include <collage.h>
@@ -9,7 +9,9 @@
 
 int main(int argc, char** argv) {
   const char *spins = getenv("GOMP_SPINCOUNT"), *json = NULL, *policy;
-  if (argc > 1 && collage_set_waiting(argv[1]) != COLLAGE_OK) return 1;
+  int i;
+  for (i = 1; i < argc; ++i)
+    if (collage_set_waiting(argv[i]) != COLLAGE_OK) return 1;
   if (collage_system_json(&json) != COLLAGE_OK) return 1;
   policy = strstr(json, "\"waiting_policy\": \"");
   if (policy == NULL) return 1;

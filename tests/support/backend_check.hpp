@@ -277,7 +277,7 @@ class backend_checker {
         // Kernels that round keep NaN and infinity as their library does.
         if (rounded && options.range.specials > 0) continue;
         check_options its = options;
-        if (rounded) its.tolerance = tolerance_of_sums(*rounded, network, given);
+        if (rounded) its.tolerance = tolerance_of_sums(*rounded, network, record, given);
         collage::build_context context(network, threads, packed);
         context.set_configuration(how);
         context.set_scales(&scales.all());
@@ -337,11 +337,15 @@ class backend_checker {
     return contents;
   }
 
-  /// Some results here are sums that nearly cancel, and of a result with few elements no other may be larger. Each operand is rounded
-  /// by itself, so that the errors of a sum grow with the root of its length. That is at most the number of elements of an operand
-  /// for each of the result.
+  /// Some results here are sums that nearly cancel, and of a result with few elements no other may be larger. Each operand of a
+  /// product is rounded by itself, so that the errors of a sum grow with the root of its length. That is at most the number of elements of
+  /// an operand for each of the result.
   static collage::tolerance tolerance_of_sums(collage::dtype rounded, const collage::graph& network,
-                                              const operands& given) {
+                                              const collage::match_record& record, const operands& given) {
+    const bool sums = std::ranges::any_of(record.node_list(), [&](std::uint32_t n) {
+      return network.nodes()[n].kind->fusion == collage::fusion_kind::anchor;
+    });
+    if (!sums || rounded != collage::dtype::bf16) return {2 * collage::tolerance_of_rounding(rounded).relative, 2e-3};
     std::size_t longest = 1;
     for (const std::size_t bytes : given.bytes) longest = std::max(longest, bytes / sizeof(float));
     const auto results = static_cast<std::size_t>(network.type_of(given.written[0]).dims.elements());
