@@ -1,6 +1,8 @@
 // The search spaces of generated kernels for the shapes that tables have. Shapes are lists of numbers, as in lines of tables.
 #pragma once
 
+#include "hidden_space.hpp"
+
 #include <collage/tune/any_space.hpp>
 #include <collage/tune/machine.hpp>
 
@@ -33,10 +35,7 @@ struct products {
   static std::optional<tune::any_space> make(std::span<const std::int64_t> s, const tune::machine& on,
                                              std::string& why) {
     const jit::product_space made(shape_of(s), on);
-    const auto fault = made.task_fault();
-    why.assign(fault.text, fault.size);
-    if (!why.empty()) return {};
-    return tune::any_space(made);
+    return hidden(made, made.task_fault(), why);
   }
 };
 
@@ -64,10 +63,7 @@ struct convolutions {
   static std::optional<tune::any_space> make(std::span<const std::int64_t> s, const tune::machine& on,
                                              std::string& why) {
     const jit::convolution_space made(shape_of(s), on);
-    const auto fault = made.task_fault();
-    why.assign(fault.text, fault.size);
-    if (!why.empty()) return {};
-    return tune::any_space(made);
+    return hidden(made, made.task_fault(), why);
   }
 };
 
@@ -94,10 +90,7 @@ struct depthwise_convolutions {
   static std::optional<tune::any_space> make(std::span<const std::int64_t> s, const tune::machine& on,
                                              std::string& why) {
     const jit::depthwise_task task = shape_of(s);
-    const auto fault = jit::fault_of(task.shape);
-    why.assign(fault.text, fault.size);
-    if (!why.empty()) return {};
-    return tune::any_space(jit::depthwise_space(task, on));
+    return hidden(jit::depthwise_space(task, on), jit::fault_of(task.shape), why);
   }
 };
 

@@ -6,10 +6,10 @@
 // the table. --curves writes the regret after each measurement.
 // needs: tune
 #include "claims.hpp"
+#include "command_line.hpp"
 
 #include <collage/io/file.hpp>
 
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -28,27 +28,15 @@ struct options {
 
 options read(int argc, char** argv) {
   options o;
-  const auto fail = [](const std::string& why) {
-    throw collage::error(collage::error_kind::invalid_argument, why, "families",
-                         "usage: families [TABLE] [--seeds N] [--measurements N] [--curves FILE] [--check]");
-  };
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    const auto next = [&]() -> std::string_view {
-      if (i + 1 == argc) fail("'" + std::string(word) + "' needs a value");
-      return argv[++i];
-    };
-    const auto number = [&](std::size_t& value) {
-      const std::string_view digits = next();
-      const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-      if (fault != std::errc() || end != digits.data() + digits.size() || value < 1 || value > 10000)
-        fail("'" + std::string(digits) + "' is no number from 1 to 10000");
-    };
-    if (word == "--seeds") number(o.seeds);
-    else if (word == "--measurements") number(o.measurements);
-    else if (word == "--curves") o.curves = next();
+  command_words words(argc, argv, "families",
+                      "usage: families [TABLE] [--seeds N] [--measurements N] [--curves FILE] [--check]");
+  while (words.is_left()) {
+    const std::string_view word = words.take();
+    if (word == "--seeds") o.seeds = words.number(10000);
+    else if (word == "--measurements") o.measurements = words.number(10000);
+    else if (word == "--curves") o.curves = words.value();
     else if (word == "--check") o.only_checks = true;
-    else if (word.starts_with("-")) fail("there is no option '" + std::string(word) + "'");
+    else if (word.starts_with("-")) words.fail("there is no option '" + std::string(word) + "'");
     else o.table = word;
   }
   return o;
@@ -154,10 +142,5 @@ int run(const options& o) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    return run(read(argc, argv));
-  } catch (const collage::error& why) {
-    std::fprintf(stderr, "%s\n", why.what());
-    return why.exit_code();
-  }
+  return status_of([&] { return run(read(argc, argv)); });
 }

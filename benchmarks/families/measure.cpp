@@ -7,15 +7,13 @@
 // checked against the one of the task's first point. Measure on an otherwise idle machine.
 //   COLLAGE_CLOCK     "processor": processor time of the thread
 // needs: tune jit
+#include "command_line.hpp"
 #include "kernels.hpp"
 #include "table.hpp"
 
 #include <collage/io/file.hpp>
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -31,6 +29,8 @@
 #include <vector>
 
 #include "../clock.hpp"
+#include "jit/convolution_point.hpp"
+#include "jit/machine.hpp"
 
 namespace {
 
@@ -87,57 +87,25 @@ struct options {
   std::size_t points = 1500, seed = 1, passes = 3;
 };
 
-[[noreturn]] void fail(const std::string& why) {
-  throw collage::error(
-      collage::error_kind::invalid_argument, why, "measure",
-      "usage: measure products|convolutions|depthwise --out FILE [--points N] [--seed S] [--passes N]");
+command_words words_of(int argc, char** argv) {
+  return {argc, argv, "measure",
+          "usage: measure products|convolutions|depthwise --out FILE [--points N] [--seed S] [--passes N]"};
 }
 
-options read(int argc, char** argv) {
+options read(command_words& words) {
   options o;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    const auto next = [&]() -> std::string_view {
-      if (i + 1 == argc) fail("'" + std::string(word) + "' needs a value");
-      return argv[++i];
-    };
-    const auto number = [&](std::size_t& value, std::size_t most) {
-      const std::string_view digits = next();
-      const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-      if (fault != std::errc() || end != digits.data() + digits.size() || value < 1 || value > most)
-        fail("'" + std::string(digits) + "' is no number from 1 to " + std::to_string(most));
-    };
-    if (word == "--points") number(o.points, 1'000'000);
-    else if (word == "--seed") number(o.seed, 1'000'000);
-    else if (word == "--passes") number(o.passes, 99);
-    else if (word == "--out") o.out = next();
-    else if (word.starts_with("-")) fail("there is no option '" + std::string(word) + "'");
+  while (words.is_left()) {
+    const std::string_view word = words.take();
+    if (word == "--points") o.points = words.number(1'000'000);
+    else if (word == "--seed") o.seed = words.number(1'000'000);
+    else if (word == "--passes") o.passes = words.number(99);
+    else if (word == "--out") o.out = words.value();
+    else if (word.starts_with("-")) words.fail("there is no option '" + std::string(word) + "'");
     else if (o.word.empty()) o.word = word;
-    else fail("'" + std::string(word) + "' is one word too many");
+    else words.fail("'" + std::string(word) + "' is one word too many");
   }
-  if (o.out.empty()) fail("--out is missing");
+  if (o.out.empty()) words.fail("--out is missing");
   return o;
-}
-
-std::int64_t cache_bytes(int name, std::int64_t usual) {
-  const long bytes = sysconf(name);
-  return bytes > 0 ? bytes : usual;
-}
-
-/// This processor, for the widest vectors that it has, as the backend sees it.
-tune::machine this_machine() {
-  const bool is_wide = jit::refusal_of(jit::instruction_set::avx512).empty();
-  const jit::instruction_set set = is_wide ? jit::instruction_set::avx512 : jit::instruction_set::avx2;
-  tune::machine made;
-  made.lanes = jit::lanes_of(set);
-  made.registers = jit::registers_of(set);
-#ifdef _SC_LEVEL1_DCACHE_SIZE
-  made.first_level_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, made.first_level_bytes);
-  made.second_level_bytes = cache_bytes(_SC_LEVEL2_CACHE_SIZE, made.second_level_bytes);
-  // Some processors sum up several caches.
-  made.third_level_bytes = std::min(cache_bytes(_SC_LEVEL3_CACHE_SIZE, made.third_level_bytes), made.third_level_bytes);
-#endif
-  return made;
 }
 
 /// Some numbers below `all` without repeats, in ascending order.
@@ -258,11 +226,12 @@ void print_differences(const table& made) {
                 t.best, *std::ranges::max_element(t.ms), 100 * median(t.spread), 100 * share_below(t.spread, 0.95));
 }
 
-int run(const options& o) {
+int run(command_words words) {
+  const options o = read(words);
   const std::vector<plan> plans = all_plans();
   const auto p = std::ranges::find_if(plans, [&](const plan& one) { return o.word == one.word; });
-  if (p == plans.end()) fail("'" + o.word + "' is no table");
-  const tune::machine on = this_machine();
+  if (p == plans.end()) words.fail("'" + o.word + "' is no table");
+  const tune::machine on = jit::machine_of(jit::this_machine().set, 1);  // one thread, the widest vectors
   std::vector<measured_task> tasks = tasks_of(*p, o, on);
   for (std::size_t pass = 0; pass < o.passes; ++pass) measure_pass(tasks, pass, o, p->tolerance);
   const std::string text = text_of(*p, tasks, o, on);
@@ -274,10 +243,5 @@ int run(const options& o) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    return run(read(argc, argv));
-  } catch (const collage::error& why) {
-    std::fprintf(stderr, "%s\n", why.what());
-    return why.exit_code();
-  }
+  return status_of([&] { return run(words_of(argc, argv)); });
 }

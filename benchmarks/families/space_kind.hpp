@@ -1,6 +1,8 @@
 // The search spaces that tables can be of, with their types hidden.
 #pragma once
 
+#include "hidden_space.hpp"
+
 #include <collage/tune/any_space.hpp>
 #include <collage/tune/winograd.hpp>
 
@@ -41,10 +43,7 @@ struct winograd_tiles {
   static std::optional<tune::any_space> make(std::span<const std::int64_t> s, const tune::machine& on,
                                              std::string& why) {
     const tune::winograd_space made({.channels = s[0], .outputs = s[1], .height = s[2], .width = s[2]}, on);
-    const auto fault = made.task_fault();
-    why.assign(fault.text, fault.size);
-    if (!why.empty()) return {};
-    return tune::any_space(made);
+    return hidden(made, made.task_fault(), why);
   }
 };
 

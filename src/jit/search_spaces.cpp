@@ -5,6 +5,7 @@
 #include "convolution_space.hpp"
 #include "depthwise_kernel.hpp"
 #include "depthwise_spaces.hpp"
+#include "machine.hpp"
 #include "matches.hpp"
 #include "product_point.hpp"
 #include "product_space.hpp"
@@ -37,7 +38,8 @@ using space_pointer = std::shared_ptr<const tune::any_space>;
   return bytes > 0 ? bytes : usual;
 }
 
-/// This processor, for kernels of an instruction set.
+}  // namespace
+
 tune::machine machine_of(instruction_set set, int threads) {
   const convolution_machine here = this_machine();
   tune::machine made;
@@ -52,6 +54,8 @@ tune::machine machine_of(instruction_set set, int threads) {
 #endif
   return made;
 }
+
+namespace {
 
 /// A text of `product_point`.
 struct product_text {
