@@ -94,10 +94,14 @@ std::vector<double> quotients(const collage::graph& network, const std::vector<c
   return found[0].real;
 }
 
+/// How far results in floating point may be off: by a share of the largest one, or of `least` if that is larger.
+struct tolerance {
+  double share = 0, least = 0;
+};
+
 /// Compares a result with the reference.
-/// Results in floating point that are not exact may be off by a part of the largest one, or of `least` if that is larger.
-void compare(const oracle_value& actual, const oracle_value& expected, const std::vector<double>& steps, bool exact,
-             const std::string& text, double least) {
+void compare(const oracle_value& actual, const oracle_value& expected, const std::vector<double>& steps,
+             tolerance allowed, const std::string& text) {
   for (std::size_t i = 0; i < actual.integer.size(); ++i) {
     if (actual.integer[i] == expected.integer[i]) continue;
     ASSERT_FALSE(steps.empty()) << text << ": element " << i << " is " << actual.integer[i] << ", not "
@@ -105,16 +109,16 @@ void compare(const oracle_value& actual, const oracle_value& expected, const std
     ASSERT_EQ(std::abs(steps[i] - std::floor(steps[i])), 0.5) << text << ": element " << i;
     ASSERT_EQ(std::abs(actual.integer[i] - expected.integer[i]), 1) << text << ": element " << i;
   }
-  double largest = least;
+  double largest = allowed.least;
   for (const double x : expected.real) largest = std::max(largest, std::abs(x));
   for (std::size_t i = 0; i < actual.real.size(); ++i) {
     const double wanted = static_cast<double>(static_cast<float>(expected.real[i]));
-    ASSERT_LE(std::abs(actual.real[i] - wanted), exact ? 0 : 1e-4 * largest) << text << ": element " << i;
+    ASSERT_LE(std::abs(actual.real[i] - wanted), allowed.share * largest) << text << ": element " << i;
   }
 }
 
 /// Builds every kernel of a quantised pattern at the last node, and compares its result. Returns whether there was one.
-bool check(problem& p, value result, bool exact = true, double least = 0) {
+bool check(problem& p, value result, tolerance allowed = {}) {
   p.g.output("y", result);
   const collage::graph network = p.g.finish();
   std::vector<std::shared_ptr<const std::byte>> bytes;
@@ -167,7 +171,7 @@ bool check(problem& p, value result, bool exact = true, double least = 0) {
       table.leave(token);
       EXPECT_TRUE(out.intact() && workspace.intact()) << p.text;
       const oracle_value actual = collage::to_oracle({out.data(), expected.type});
-      compare(actual, expected, steps, exact, p.text + ' ' + built->name(), least);
+      compare(actual, expected, steps, allowed, p.text + ' ' + built->name());
       found = true;
       p.pattern = name;
       p.kernel = built->name();
@@ -232,7 +236,8 @@ TEST_F(onednn_quantised_matmul, products_of_integers_are_exact) {
   constexpr int rounds = 60;
   for (int round = 0; round < rounds; ++round) {
     problem p(random);
-    value y = product_of(p, true, random.chance(0.1) ? 3000 : random.number(1, 70));
+    const std::int64_t depth = random.chance(0.1) ? 3000 : random.number(1, 70);
+    value y = product_of(p, true, depth);
     y = p.g(op::cast, p.g(op::cast, y, {.to = dtype::i64}), {.to = dtype::i32});
     if (random.chance(0.5)) {
       y = p.g(op::cast, y, {.to = dtype::f32});
@@ -240,7 +245,9 @@ TEST_F(onednn_quantised_matmul, products_of_integers_are_exact) {
       if (random.chance(0.8))
         y = p.g(op::mul, y, p.either(p.powers(random.chance(0.5) ? shape{} : shape{columns}), 0.3));
     }
-    found += check(p, y) ? 1 : 0;
+    // Before the library takes zero points into account, a long sum can need more digits than float32 has. It is scaled by 2 at most.
+    const tolerance rounded_sums{0x1p-23, 2 * 0x1p16 * static_cast<double>(depth)};
+    found += check(p, y, depth > 256 ? rounded_sums : tolerance{}) ? 1 : 0;
   }
   EXPECT_GT(found, rounds / 2);  // others have operands that the library multiplies only by slow loops
 }
@@ -278,7 +285,7 @@ TEST_F(onednn_quantised_matmul, gelu_follows_within_the_tolerance_of_float32) {
   y = p.g(op::add, y, p.constant(p.whole({48}, dtype::f32)));
   const value erf = p.g(op::erf, p.g(op::div, y, p.constant(reals({}, {static_cast<double>(1.4142135F)}))));
   y = p.g(op::mul, y, p.g(op::mul, p.constant(reals({}, {0.5})), p.g(op::add, erf, p.constant(reals({}, {1})))));
-  EXPECT_TRUE(check(p, y, false, 1));  // it takes the difference of almost equal numbers around 1
+  EXPECT_TRUE(check(p, y, {1e-4, 1}));  // it takes the difference of almost equal numbers around 1
 }
 
 /// Zero points that differ between the columns leave only the variant in float32.
