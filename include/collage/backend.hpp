@@ -73,7 +73,14 @@ struct probe_result {
 ///
 ///   static verdict joins(const graph& network, std::uint32_t node);   // whether a region may hold it with nodes that it reads
 ///
-/// which is for faults of the library: it computes the node rightly in a region that begins there. Placing decides which regions it builds. A region is any set of nodes that the backend
+/// which is for faults of the library: it computes the node rightly in a region that begins there. If regions compute in a smaller
+/// element type than the network's, it has
+///
+///   static constexpr dtype rounds_to = dtype::bf16;   // plans in lower precision alone have its regions
+///   static std::vector<rounded_value> rounds(const graph&, const node_group&, const value_scales*);  // what a region rounds
+///   using variant_of = other_backend;                 // optional: it is allowed where the other one is named
+///
+/// The scales may be null, and values without one are not rounded to integers. `build` finds them in build_context::scales. Placing decides which regions it builds. A region is any set of nodes that the backend
 /// takes, with the views between them. No node of a region depends on the region through a node outside.
 template <fixed_string Name>
 struct backend {
@@ -91,6 +98,10 @@ inline constexpr bool is_patterns<patterns<P...>> = true;
 template <class B> concept has_patterns = requires { typename B::patterns; };
 template <class B> concept has_rule = requires { B::rule; };
 template <class B> concept has_regions = requires { requires B::takes_regions; };
+template <class B>
+concept has_rounding_regions = has_regions<B> && requires {
+  { B::rounds_to } -> std::convertible_to<dtype>;
+};
 template <class B>
 concept has_space = requires {
   { B::space } -> std::convertible_to<const memory_space*>;

@@ -62,7 +62,7 @@ using every_backend = set_union<backend_set<>
 #endif
 #if COLLAGE_HAS_OPENVINO
                                 ,
-                                backend_set<openvino>
+                                backend_set<openvino, openvino_bf16, openvino_int8>
 #endif
 #if COLLAGE_HAS_CUBLAS
                                 ,

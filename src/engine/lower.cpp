@@ -304,6 +304,7 @@ class lowering {
     const backend_entry& b = use(step.backend);
     const node_group group = rule_group(network_, g, b);
     build_context context(network_, threads_, *packed_, *b.space);
+    context.set_scales(groups_.scales.get());
     const thread_scope scope(b, threads_);
     add_kernel(g, group.arguments, group.outputs, b.build_group(group, context), *b.space,
                forms_of(b, network_, group));

@@ -56,6 +56,20 @@ const opened_module& the_openvino_module() {
   return opened;
 }
 
+using builder = kernel (*)(const node_group&, build_context&);
+kernel build_with(builder openvino_module::* which, const node_group& group, build_context& context) {
+  const opened_module& opened = the_openvino_module();
+  if (opened.functions == nullptr) throw error(error_kind::environment, opened.reason, "backend openvino");
+  return (opened.functions->*which)(group, context);
+}
+
+using prober = probe_result (*)();
+probe_result probe_with(prober openvino_module::* which) {
+  const opened_module& opened = the_openvino_module();
+  if (opened.functions == nullptr) return {.available = false, .reason = opened.reason.c_str()};
+  return (opened.functions->*which)();
+}
+
 }  // namespace
 }  // namespace detail
 
@@ -69,16 +83,20 @@ verdict openvino::joins(const graph& network, std::uint32_t node) {
   return opened != nullptr ? opened->joins(network, node) : verdict();
 }
 
+using detail::openvino_module;
+
 kernel openvino::build(const node_group& group, build_context& context) {
-  const detail::opened_module& opened = detail::the_openvino_module();
-  if (opened.functions == nullptr) throw error(error_kind::environment, opened.reason, "backend openvino");
-  return opened.functions->build(group, context);
+  return detail::build_with(&openvino_module::build, group, context);
+}
+kernel openvino_bf16::build(const node_group& group, build_context& context) {
+  return detail::build_with(&openvino_module::build_bf16, group, context);
+}
+kernel openvino_int8::build(const node_group& group, build_context& context) {
+  return detail::build_with(&openvino_module::build_int8, group, context);
 }
 
-probe_result openvino::probe() {
-  const detail::opened_module& opened = detail::the_openvino_module();
-  if (opened.functions == nullptr) return {.available = false, .reason = opened.reason.c_str()};
-  return opened.functions->probe();
-}
+probe_result openvino::probe() { return detail::probe_with(&openvino_module::probe); }
+probe_result openvino_bf16::probe() { return detail::probe_with(&openvino_module::probe_bf16); }
+probe_result openvino_int8::probe() { return detail::probe_with(&openvino_module::probe_int8); }
 
 }  // namespace collage::inline v0

@@ -9,5 +9,6 @@ extern "C" __attribute__((visibility("default"))) const c::detail::openvino_modu
 
 const c::detail::openvino_module collage_openvino = {
     c::detail::module_version, c::detail::module_compiler, c::detail::module_sizes, c::openvino::takes,
-    c::openvino::joins,        c::openvino::build,         c::openvino::probe,
+    c::openvino::joins,        c::openvino::build,         c::openvino_bf16::build, c::openvino_int8::build,
+    c::openvino::probe,        c::openvino_bf16::probe,    c::openvino_int8::probe,
 };

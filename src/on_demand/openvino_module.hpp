@@ -19,19 +19,23 @@ namespace collage::inline v0::detail {
 struct openvino_module {
   const char* version;
   const char* compiler;
-  std::array<std::size_t, 9> sizes;
+  std::array<std::size_t, 10> sizes;
   verdict (*takes)(const graph& network, std::uint32_t node);
   verdict (*joins)(const graph& network, std::uint32_t node);
   kernel (*build)(const node_group& group, build_context& context);
+  kernel (*build_bf16)(const node_group& group, build_context& context);
+  kernel (*build_int8)(const node_group& group, build_context& context);
   probe_result (*probe)();
+  probe_result (*probe_bf16)();
+  probe_result (*probe_int8)();
 };
 
 // These identify a build.
 inline constexpr const char* module_version = COLLAGE_VERSION;
 inline constexpr const char* module_compiler = __VERSION__;
-inline constexpr std::array<std::size_t, 9> module_sizes = {
+inline constexpr std::array<std::size_t, 10> module_sizes = {
     sizeof(graph),        sizeof(kernel),      sizeof(node_group), sizeof(build_context), sizeof(node_record),
-    sizeof(value_record), sizeof(tensor_type), sizeof(kind_info),  sizeof(probe_result)};
+    sizeof(value_record), sizeof(tensor_type), sizeof(kind_info),  sizeof(probe_result),  sizeof(openvino_module)};
 
 inline constexpr const char* openvino_module_file = "libcollage_openvino_module.so";
 inline constexpr const char* openvino_module_symbol = "collage_openvino";

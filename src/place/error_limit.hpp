@@ -57,16 +57,23 @@ class error_limit {
   }
   /// The values and constants that a candidate rounds, with the element types.
   std::vector<rounded_value> values_of(std::uint32_t candidate) const {
-    const value_forms& borders = layouts_.borders_of(candidate);
-    if (!rounding_of(task_.network, borders)) return {};
+    if (!rounding_of(candidate)) return {};
     const node_group values =
         collage::values_of(task_.network, task_.backends, candidates_.all(), candidates_[candidate]);
+    if (candidates_[candidate].is_by_rule())
+      return task_.backends[candidates_[candidate].backend].rounds(task_.network, values,
+                                                                   task_.options.precision.scales.get());
+    const value_forms& borders = layouts_.borders_of(candidate);
     return rounded_by(task_.network, borders, values.arguments, values.outputs);
   }
-  /// Whether a candidate computes in another element type than the network's.
-  bool rounds(std::uint32_t candidate) const {
-    return is_needed() && rounding_of(task_.network, layouts_.borders_of(candidate)).has_value();
+  /// The smallest element type to which a candidate rounds values; nothing if it rounds none.
+  std::optional<dtype> rounding_of(std::uint32_t candidate) const {
+    const place_candidate& c = candidates_[candidate];
+    if (c.is_by_rule()) return task_.backends[c.backend].rounds_to;
+    return collage::rounding_of(task_.network, layouts_.borders_of(candidate));
   }
+  /// Whether a candidate computes in another element type than the network's.
+  bool rounds(std::uint32_t candidate) const { return is_needed() && rounding_of(candidate).has_value(); }
   /// The error that a conversion of a value adds.
   std::int64_t of_conversion(std::uint32_t value, const form& from, const form& to) const {
     const dtype type = task_.network.type_of(value).type;

@@ -188,8 +188,11 @@ inline void keep_in_float32(const place_task& task, allowed_candidates& left) {
   std::erase_if(left.candidates.list, [&](const place_candidate& c) {
     const std::vector<std::uint32_t>& nodes = left.candidates.groups[c.group].nodes;
     return std::ranges::any_of(nodes, [&](std::uint32_t n) { return kept[n]; }) &&
-           rounding_of(task.network, forms_of(task.network, task.backends, left.candidates, c));
+           !rounds_nothing(task.network, task.backends, left.candidates, c);
   });
+  for (std::uint32_t b = 0; b < task.backends.size(); ++b)
+    for (std::uint32_t n = 0; task.backends[b].rounds_to && n < kept.size(); ++n)
+      if (kept[n]) left.forbidden[b][n] = true;
   for (std::uint32_t n = 0; n < kept.size(); ++n)
     if (kept[n])
       std::erase_if(left.views[n], [&](std::uint32_t order) { return task.forms[order].element.has_value(); });

@@ -147,6 +147,11 @@ struct place_task {
   bool may_split() const { return threads > 1 && options.measuring.splits_caches.value_or(is_virtual_machine()); }
 
  private:
+  /// Whether kernels may store values in an element type.
+  bool may_round_to(dtype element) const {
+    const std::vector<dtype> allowed = elements_of(options.precision);
+    return std::ranges::find(allowed, element) != allowed.end();
+  }
   void choose_backends() {
     for (const std::string& name : options.backends)
       if (find_backend(backends, name) == nullptr) {
@@ -157,14 +162,21 @@ struct place_task {
       }
     std::string reasons;
     for (const backend_entry& b : backends) {
-      const bool wanted = options.backends.empty() ||
-                          std::find(options.backends.begin(), options.backends.end(), b.name) != options.backends.end();
+      const auto is_named = [&](const char* name) {
+        return name != nullptr && std::ranges::find(options.backends, name) != options.backends.end();
+      };
+      // Variants in another element type take part where they may round.
+      const bool may_take_part = !b.rounds_to || may_round_to(*b.rounds_to);
+      if (!may_take_part && is_named(b.name))
+        throw error(error_kind::invalid_argument,
+                    std::string("it computes in ") + name_of(*b.rounds_to) + ", which this placing does not allow",
+                    std::string("backend ") + b.name, "allow lower precision, or leave the backend out");
+      const bool wanted = may_take_part && (options.backends.empty() || is_named(b.name) || is_named(b.variant_of));
       // A probe opens the library, which may take some MB. So only the wanted backends are probed.
       const probe_result found = wanted ? b.probe() : probe_result{.available = false};
       use.push_back(found.available);
       if (wanted && !found.available) {
-        if (!options.backends.empty())
-          throw error(error_kind::environment, found.reason, std::string("backend ") + b.name);
+        if (is_named(b.name)) throw error(error_kind::environment, found.reason, std::string("backend ") + b.name);
         missing.push_back({b.name, "", "this machine", found.reason});
         reasons += std::string("; ") + b.name + ": " + found.reason;
       }

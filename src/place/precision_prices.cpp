@@ -232,9 +232,7 @@ class pricing {
   }
 
   /// The smallest type in which a candidate computes; nothing if it rounds nothing.
-  std::optional<dtype> element_of(std::uint32_t candidate) const {
-    return rounding_of(known_.task.network, known_.layouts.borders_of(candidate));
-  }
+  std::optional<dtype> element_of(std::uint32_t candidate) const { return known_.errors.rounding_of(candidate); }
   bool is_larger(std::uint32_t candidate, dtype than) const {
     const std::optional<dtype> its = element_of(candidate);
     return !its || size_of(*its) > size_of(than);

@@ -23,7 +23,8 @@ class region_candidates {
  public:
   /// Adds the largest regions that the constraints allow. Without constraints, `known` has the largest regions already.
   explicit region_candidates(placing_state& known) : known_(known) {
-    for (std::uint32_t b = 0; b < known.task.backends.size() && !known.task.options.rules.empty(); ++b)
+    const bool is_constrained = !known.task.options.rules.empty() || !known.task.options.kept.empty();
+    for (std::uint32_t b = 0; b < known.task.backends.size() && is_constrained; ++b)
       if (takes_regions(b)) add_largest(b);
     first_tried_ = known.candidates.size();
   }

@@ -168,7 +168,7 @@ class region_trials {
     }
     placement p = writer_.replaced(base, made);
     p.name = regions_run;
-    if (!known_.weights.keeps(p)) return {};
+    if (!known_.weights.keeps(p) || !known_.errors.keeps(p)) return {};
     if (!measurer_.measure_conversions([&] { return writer_.conversions_of(p); })) return {};
     p.cost_ms += writer_.add_conversions(p) + writer_.add_switches(p);
     return runs_.add_if_possible(p);

@@ -12,12 +12,17 @@
 #pragma once
 
 #include <collage/backend.hpp>
+#include <collage/backends/openvino_rounding.hpp>
+#include <collage/dtype.hpp>
 #include <collage/graph/graph.hpp>
 #include <collage/pattern/pattern.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/run/node_group.hpp>
+#include <collage/run/precision.hpp>
+#include <collage/run/value_scales.hpp>
 #include <collage/verdict.hpp>
 #include <cstdint>
+#include <vector>
 
 namespace collage::inline v0 {
 
@@ -35,6 +40,43 @@ struct openvino : backend<"openvino"> {
   /// library's refusals.
   static kernel build(const node_group& group, build_context& context);
 
+  static probe_result probe();
+};
+
+/// The same in bfloat16, for plans in lower precision. The library stores values and weights in it, and adds in float32. What regions
+/// read and write stays in float32.
+struct openvino_bf16 : backend<"openvino-bf16"> {
+  using patterns = collage::patterns<>;
+  using variant_of = openvino;
+  static constexpr bool takes_regions = true;
+  static constexpr dtype rounds_to = dtype::bf16;
+
+  static verdict takes(const graph& network, std::uint32_t node) { return openvino::takes(network, node); }
+  static verdict joins(const graph& network, std::uint32_t node) { return openvino::joins(network, node); }
+  static std::vector<rounded_value> rounds(const graph& network, const node_group& group, const value_scales* scales) {
+    return detail::openvino_rounding(network, group, scales).in_bfloat16();
+  }
+  static kernel build(const node_group& group, build_context& context);
+  /// Not available on processors without instructions for bfloat16.
+  static probe_result probe();
+};
+
+/// The same with integers of 8 bits, for plans in lower precision. The model has quantised operands, by the scales of their values, and
+/// int8 weights (detail::openvino_rounding says which). The library multiplies these, and decides itself what else it stores so.
+struct openvino_int8 : backend<"openvino-int8"> {
+  using patterns = collage::patterns<>;
+  using variant_of = openvino;
+  static constexpr bool takes_regions = true;
+  static constexpr dtype rounds_to = dtype::u8;
+
+  static verdict takes(const graph& network, std::uint32_t node) { return openvino::takes(network, node); }
+  static verdict joins(const graph& network, std::uint32_t node) { return openvino::joins(network, node); }
+  static std::vector<rounded_value> rounds(const graph& network, const node_group& group, const value_scales* scales) {
+    return detail::openvino_rounding(network, group, scales).in_integers();
+  }
+  /// Errors: those of openvino; weights that contain NaN or infinity.
+  static kernel build(const node_group& group, build_context& context);
+  /// Not available on processors without VNNI, where products of integers saturate.
   static probe_result probe();
 };
 

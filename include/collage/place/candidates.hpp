@@ -119,10 +119,16 @@ inline value_forms forms_of(const graph& network, backend_table backends, const 
   if (p.layouts == nullptr && p.space == nullptr) return {};
   return forms_of(p, network.view(), record_of(network, backends, c), c.configuration);
 }
-/// Whether a candidate's kernel stores no value in an element type that rounds it. A plan in float32 needs such kernels.
+/// The smallest element type to which a candidate's kernel rounds values. It also multiplies in this type. Nothing if it rounds none.
+inline std::optional<dtype> rounding_of(const graph& network, backend_table backends, const place_candidates& all,
+                                        const place_candidate& c) {
+  if (c.is_by_rule()) return backends[c.backend].rounds_to;
+  return rounding_of(network, forms_of(network, backends, all, c));
+}
+/// Whether a candidate's kernel rounds no value. A plan in float32 needs such kernels.
 inline bool rounds_nothing(const graph& network, backend_table backends, const place_candidates& candidates,
                            const place_candidate& c) {
-  return !rounding_of(network, forms_of(network, backends, candidates, c));
+  return !rounding_of(network, backends, candidates, c);
 }
 /// How the candidate's kernel computes. The library of a region decides it there, and counts as direct.
 inline kernel_algorithm algorithm_of(const graph& network, backend_table backends, const place_candidate& c) {

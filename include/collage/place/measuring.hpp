@@ -6,13 +6,13 @@
 #include <collage/error.hpp>
 #include <collage/graph/graph.hpp>
 #include <collage/measure/drift.hpp>
-#include <collage/measure/fenced_memory.hpp>
 #include <collage/measure/time_source.hpp>
 #include <collage/measure/timing.hpp>
 #include <collage/place/accuracy.hpp>
 #include <collage/place/building_order.hpp>
 #include <collage/place/candidates.hpp>
 #include <collage/place/costs.hpp>
+#include <collage/place/fenced_call.hpp>
 #include <collage/place/measuring_setup.hpp>
 #include <collage/place/rival.hpp>
 #include <collage/place/trial_data.hpp>
@@ -69,29 +69,11 @@ class structure_rivals {
       for (const auto& [v, stored] : forms.list())
         if (const auto t = contents.find(v); t != contents.end()) scales_.round_argument(v, stored, t->second);
     }
-    finite_.emplace(network, nodes, std::move(contents), wanted_, setup.compared);
-    for (const std::uint32_t i : asked) {
-      const value_forms forms = forms_of(network, backends, candidates, candidates.list[i]);
-      for (std::size_t w = 0; w < wanted_.size(); ++w)
-        scales_.scale_result(wanted_[w], forms.of(wanted_[w]), finite_->extremes_of_result(w));
-    }
+    const std::vector<rounded_value> inside = integers_inside(network, backends, candidates, asked);
+    finite_.emplace(network, nodes, std::move(contents), with_values(wanted_, inside), setup.compared);
+    scale_results(asked, inside);
     if (setup.algorithms == algorithms::accurate) scale(nodes, asked, random);
-    if (!setup.keep_non_finite) return;
-    for (const non_finite kind : {non_finite::nan, non_finite::infinity}) {
-      bool is_spoilt = false;
-      std::map<std::uint32_t, tensor> spoilt;
-      for (const auto& [v, t] : finite_->contents()) {
-        tensor& copy = spoilt.try_emplace(v, t.type()).first->second;
-        if (t.bytes() != 0) std::memcpy(copy.data(), t.data(), t.bytes());
-        is_spoilt = spoil(copy, kind, random) || is_spoilt;
-      }
-      if (!is_spoilt) continue;
-      try {
-        non_finite_.emplace_back(network, nodes, std::move(spoilt), wanted_, setup.compared);
-      } catch (const error&) {
-        // The reference needs finite operands here, so there is nothing to compare.
-      }
-    }
+    if (setup.keep_non_finite) spoil_contents(nodes, random);
   }
 
   /// Builds a candidate's kernel and checks its results. Returns why it cannot be used; if it can, returns an empty text and adds
@@ -114,6 +96,8 @@ class structure_rivals {
       rival r;
       r.backend = &b;
       r.threads = setup_.threads;
+      r.rounded = rounding_of(network_, backends_, candidates_, c);
+      r.is_region = c.is_by_rule();
       note(turn.which, measuring_step::build);
       {
         const thread_scope scope(b, setup_.threads);
@@ -145,7 +129,7 @@ class structure_rivals {
       else if (const std::string why = call_between_fences(r); !why.empty()) return why;
       if (*b.space != host_space) b.space->finish();
       if (const std::string why = fault_of(r, forms, *finite_); !why.empty()) return "wrong result: " + why;
-      const bool is_judged = scaled_ && !rounding_of(network_, forms);  // rounding is no fault of an algorithm
+      const bool is_judged = scaled_ && !r.rounded;  // rounding is no fault of an algorithm
       if (is_judged) r.judged.errors.random = error_of_results(*finite_);
       if (const std::string why = fault_in_place(r, values, forms); !why.empty())
         return "wrong result when it runs in place, which it allows: " + why;
@@ -176,6 +160,36 @@ class structure_rivals {
   bool empty() const { return rivals_.empty(); }
 
  private:
+  /// Gives results, and values inside regions, the scales of the numbers that the reference computed.
+  void scale_results(std::span<const std::uint32_t> asked, const std::vector<rounded_value>& inside) {
+    for (const std::uint32_t i : asked) {
+      const value_forms forms = forms_of(network_, backends_, candidates_, candidates_.list[i]);
+      for (std::size_t w = 0; w < wanted_.size(); ++w)
+        scales_.scale_result(wanted_[w], forms.of(wanted_[w]), finite_->extremes_of_result(w));
+    }
+    for (std::size_t i = 0; i < inside.size(); ++i)
+      scales_.scale_inside(inside[i].value, inside[i].element, finite_->extremes_of_result(wanted_.size() + i));
+    finite_->keep_results(wanted_.size());
+  }
+  /// Makes arguments with NaN, and with infinity.
+  void spoil_contents(std::span<const std::uint32_t> nodes, std::mt19937_64& random) {
+    for (const non_finite kind : {non_finite::nan, non_finite::infinity}) {
+      bool is_spoilt = false;
+      std::map<std::uint32_t, tensor> spoilt;
+      for (const auto& [v, t] : finite_->contents()) {
+        tensor& copy = spoilt.try_emplace(v, t.type()).first->second;
+        if (t.bytes() != 0) std::memcpy(copy.data(), t.data(), t.bytes());
+        is_spoilt = spoil(copy, kind, random) || is_spoilt;
+      }
+      if (!is_spoilt) continue;
+      try {
+        non_finite_.emplace_back(network_, nodes, std::move(spoilt), wanted_, setup_.compared);
+      } catch (const error&) {
+        // The reference needs finite operands here, so there is nothing to compare.
+      }
+    }
+  }
+
   void note(std::size_t which, measuring_step step) const {
     if (setup_.note) setup_.note(which, step);
   }
@@ -223,17 +237,17 @@ class structure_rivals {
   }
 
   /// By how much a result may differ from the reference.
-  tolerance allowed_for(std::uint32_t value, const value_forms& forms) const {
+  tolerance allowed_for(std::uint32_t value, const rival& r) const {
     const dtype type = network_.type_of(value).type;
-    const std::optional<dtype> lowest = rounding_of(network_, forms);
-    return lowest && is_floating(type) ? tolerance_of_rounding(*lowest) : tolerance_of(type);
+    if (!r.rounded || !is_floating(type)) return tolerance_of(type);
+    return r.is_region ? tolerance_of_rounded_region(*r.rounded) : tolerance_of_rounding(*r.rounded);
   }
 
   /// How the results of the last call differ from the reference; empty if they agree.
   std::string fault_of(const rival& r, const value_forms& forms, const trial_data& data) {
     if (std::string why = take_results(r, forms); !why.empty()) return why;
     for (std::size_t i = 0; i < wanted_.size(); ++i)
-      if (const agreement a = data.compare_result(i, results_.at(wanted_[i]), allowed_for(wanted_[i], forms)); !a)
+      if (const agreement a = data.compare_result(i, results_.at(wanted_[i]), allowed_for(wanted_[i], r)); !a)
         return a.why;
     return {};
   }
@@ -308,42 +322,6 @@ class structure_rivals {
     }
     r.in = finite;
     return why;
-  }
-
-  /// Calls a rival in guarded memory and copies its outputs to the results. Returns how it violates the guards, or an empty text.
-  /// Memory of devices is not guarded: the host's guard pages do not catch accesses there.
-  static std::string call_between_fences(const rival& r) {
-    std::vector<fenced_memory> in, out;
-    const bool has_workspace = r.workspace.space() == host_space && r.workspace.size() != 0;
-    fenced_memory workspace(has_workspace ? r.workspace.size() : 0);
-    rival fenced;
-    fenced.run = r.run;
-    fenced.backend = r.backend;
-    fenced.threads = r.threads;
-    for (std::size_t i = 0; i < r.in.size(); ++i) {
-      const bool is_here = *r.arguments[i].space == host_space && r.in[i] != nullptr;
-      const std::size_t bytes = is_here ? r.arguments[i].bytes : 0;
-      fenced_memory& memory = in.emplace_back(bytes);
-      if (bytes != 0) std::memcpy(memory.data(), r.in[i], bytes);
-      memory.make_read_only();
-      fenced.in.push_back(is_here ? memory.data() : r.in[i]);
-    }
-    for (std::size_t i = 0; i < r.out.size(); ++i) {
-      const bool is_here = *r.outputs[i].space == host_space && r.out[i] != nullptr;
-      const std::size_t bytes = is_here ? r.outputs[i].bytes : 0;
-      fenced_memory& memory = out.emplace_back(bytes);
-      std::memset(memory.data(), 0xFF, bytes);
-      fenced.out.push_back(is_here ? memory.data() : r.out[i]);
-    }
-    {
-      const thread_scope scope(*fenced.backend, fenced.threads);
-      fenced.run({fenced.in.data(), fenced.out.data(), has_workspace ? workspace.data() : r.workspace.data()});
-    }
-    for (std::size_t i = 0; i < r.out.size(); ++i)
-      if (out[i].size() != 0) std::memcpy(r.out[i], out[i].data(), out[i].size());
-    if (!std::all_of(out.begin(), out.end(), [](const fenced_memory& m) { return m.is_whole(); }))
-      return "it writes outside its outputs";
-    return workspace.is_whole() ? "" : "it writes outside its workspace";
   }
 
   const graph& network_;

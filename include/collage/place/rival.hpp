@@ -1,6 +1,7 @@
 // A kernel that is measured, with its memory.
 #pragma once
 
+#include <collage/dtype.hpp>
 #include <collage/place/accuracy.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/buffers.hpp>
@@ -10,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 namespace collage::inline v0::detail {
@@ -30,6 +32,8 @@ struct rival {
   std::map<std::uint32_t, buffer> results;      ///< by value: outputs that are not plain on the host
   buffer workspace;
   judged_kernel judged;
+  std::optional<dtype> rounded;  ///< the smallest element type to which it rounds values
+  bool is_region = false;
   const backend_entry* backend = nullptr;
   int threads = 1;
 

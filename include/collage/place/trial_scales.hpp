@@ -7,15 +7,21 @@
 #include <collage/graph/graph.hpp>
 #include <collage/op/convert_layout.hpp>
 #include <collage/ops.hpp>
+#include <collage/place/candidates.hpp>
+#include <collage/run/backend_table.hpp>
 #include <collage/run/form.hpp>
 #include <collage/run/layouts.hpp>
+#include <collage/run/node_group.hpp>
+#include <collage/run/precision.hpp>
 #include <collage/run/tensor.hpp>
 #include <collage/run/value_scales.hpp>
 #include <collage/run/views.hpp>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace collage::inline v0::detail {
 
@@ -48,6 +54,26 @@ inline bool is_finite(const tensor& t) {
   return t.type().type == dtype::f32 && std::ranges::all_of(t.as<float>(), [](float x) { return std::isfinite(x); });
 }
 
+/// The values that regions among the candidates store as integers, each once. Constants are left out: regions scale these themselves.
+inline std::vector<rounded_value> integers_inside(const graph& network, backend_table backends,
+                                                  const place_candidates& all, std::span<const std::uint32_t> asked) {
+  const value_scales any(integer_scale{});
+  std::set<rounded_value> found;
+  for (const std::uint32_t i : asked) {
+    const place_candidate& c = all.list[i];
+    if (!c.is_by_rule() || backends[c.backend].rounds == nullptr) continue;
+    const node_group group = group_of(network, all.groups[c.group].nodes);
+    for (const rounded_value& one : backends[c.backend].rounds(network, group, &any))
+      if (is_8_bit_integer(one.element) && network.at(one.value).role != value_role::constant) found.insert(one);
+  }
+  return {found.begin(), found.end()};
+}
+/// A list of values, and others after them.
+inline std::vector<std::uint32_t> with_values(std::vector<std::uint32_t> list, std::span<const rounded_value> others) {
+  for (const rounded_value& one : others) list.push_back(one.value);
+  return list;
+}
+
 /// The scales of one trial. They are made for its data, so that a comparison shows as much as it can; a kernel's time does not depend on
 /// them. All rivals of a trial have the same.
 class trial_scales {
@@ -58,6 +84,10 @@ class trial_scales {
   /// The scale of a value in a form; nothing if the form has no integers that stand for other numbers.
   std::optional<integer_scale> of(std::uint32_t v, const form& stored) const {
     return stored.element && is_8_bit_integer(*stored.element) ? scales_.of(v, *stored.element) : std::nullopt;
+  }
+  /// Gives a value inside a region a scale: the reference computed numbers between `extremes`.
+  void scale_inside(std::uint32_t v, dtype element, const std::pair<double, double>& extremes) {
+    if (!scales_.of(v, element)) scales_.set(v, element, scale_for(element, extremes.first, extremes.second));
   }
   /// Rounds an argument to what a form stores. Integers get a scale by its contents. Those of a value that is never negative have no
   /// zero point, as in the network.

@@ -70,6 +70,11 @@ struct backend_entry {
   verdict (*takes)(const graph&, std::uint32_t node) = nullptr;
   kernel (*build_group)(const node_group&, build_context&) = nullptr;
   verdict (*joins)(const graph&, std::uint32_t node) = nullptr;  ///< for regions; null: every node joins what it reads
+  /// The element type in which its regions compute, if it rounds values of the network. Nothing: they round nothing.
+  std::optional<dtype> rounds_to = {};
+  /// The values and constants that a region rounds; null: none. Values without a scale are not rounded to integers.
+  std::vector<rounded_value> (*rounds)(const graph&, const node_group&, const value_scales*) = nullptr;
+  const char* variant_of = nullptr;  ///< the backend with which this one is allowed, too; null: none
 
   const pattern_entry* find(const std::string& pattern) const {
     for (const pattern_entry& p : patterns)
@@ -329,6 +334,13 @@ constexpr backend_entry lower_backend() {
                   { B::joins(g, std::uint32_t{}) } -> std::same_as<verdict>;
                 })
     e.joins = [](const graph& network, std::uint32_t n) { return B::joins(network, n); };
+  if constexpr (has_rounding_regions<B>) {
+    e.rounds_to = B::rounds_to;
+    e.rounds = [](const graph& network, const node_group& group, const value_scales* scales) {
+      return B::rounds(network, group, scales);
+    };
+  }
+  if constexpr (requires { B::variant_of::name; }) e.variant_of = B::variant_of::name;
   if constexpr (has_rule<B> || has_regions<B>) {
     e.build_group = [](const node_group& group, build_context& context) { return B::build(group, context); };
     if constexpr (has_takes<B>)

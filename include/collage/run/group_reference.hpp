@@ -67,6 +67,8 @@ class group_reference {
       go_on(nodes, known, wanted, inner[0], std::span(found).subspan(of_inner, operands_of(inner[0]).size()));
   }
 
+  /// Frees the results of wanted values after the first `count`.
+  void keep(std::size_t count) { results_.resize(count); }
   /// The reference's result for the wanted value number `which`.
   const oracle_value& expected(std::size_t which) const { return results_[which].expected; }
 

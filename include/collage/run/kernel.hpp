@@ -248,6 +248,8 @@ class build_context {
     throw error(error_kind::unsupported, "has no scale for integers of 8 bits", "value " + graph_->value_name(value),
                 "calibrate the network");
   }
+  /// Null: values have no scales.
+  const value_scales* scales() const { return scales_; }
   /// Null: values have no scales. They must live as long as the context.
   void set_scales(const value_scales* scales) { scales_ = scales; }
 

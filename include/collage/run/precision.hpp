@@ -6,6 +6,7 @@
 #include <collage/detail/hash.hpp>
 #include <collage/dtype.hpp>
 #include <collage/run/value_scales.hpp>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -51,6 +52,13 @@ constexpr bool allows(precisions which, dtype stored) {
   return which == precisions::all || (which == precisions::bf16 && stored == dtype::bf16) ||
          (which == precisions::int8 && is_8_bit_integer(stored));
 }
+
+/// A value or constant of a network, and an element type in which it is stored or multiplied, and which rounds it.
+struct rounded_value {
+  std::uint32_t value = 0;
+  dtype element = dtype::bf16;
+  friend auto operator<=>(const rounded_value&, const rounded_value&) = default;
+};
 
 /// The errors that rounding causes at the outputs of a network. There is one for each value or constant and each element type. It is
 /// the normalised mean square error (NMSE) if this value alone is rounded. That is the sum of the squared differences of an output,

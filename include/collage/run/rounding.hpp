@@ -16,7 +16,6 @@
 #include <collage/run/precision.hpp>
 #include <collage/run/value_scales.hpp>
 #include <collage/run/views.hpp>
-#include <compare>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -26,13 +25,6 @@
 #include <vector>
 
 namespace collage::inline v0 {
-
-/// A value or constant of a network, and an element type in which it is stored or multiplied, and which rounds it.
-struct rounded_value {
-  std::uint32_t value = 0;
-  dtype element = dtype::bf16;
-  friend auto operator<=>(const rounded_value&, const rounded_value&) = default;
-};
 
 namespace detail {
 
@@ -73,6 +65,17 @@ inline std::vector<rounded_value> rounded_by(const graph& network, const value_f
   return list;
 }
 
+/// The values that a group rounds that is a region. Empty if it is none.
+inline std::vector<rounded_value> rounded_by_region(const graph& network, backend_table backends, const plan_group& g,
+                                                    const value_scales* scales) {
+  const auto* const step = std::get_if<group_step>(&g.step);
+  const backend_entry* const backend = step == nullptr ? nullptr : find_backend(backends, step->backend);
+  if (backend == nullptr || backend->rounds == nullptr) return {};
+  std::vector<std::uint32_t> nodes = g.nodes;
+  std::ranges::sort(nodes);
+  return backend->rounds(network, group_of(network, nodes), scales);
+}
+
 /// The values that the kernels and conversions of a placement round, without its subgraphs: sorted, each once.
 inline std::vector<rounded_value> rounded_in(const graph& network, backend_table backends, const placement& of) {
   std::vector<rounded_value> list;
@@ -81,6 +84,9 @@ inline std::vector<rounded_value> rounded_in(const graph& network, backend_table
       const value_forms forms = forms_of(*k->pattern, network.view(), k->record, k->how);
       const std::vector<std::uint32_t> written = written_values(network.view(), k->record);
       const std::vector<rounded_value> its = rounded_by(network, forms, k->record.argument_list(), written);
+      list.insert(list.end(), its.begin(), its.end());
+    } else {
+      const std::vector<rounded_value> its = rounded_by_region(network, backends, g, of.scales.get());
       list.insert(list.end(), its.begin(), its.end());
     }
   for (const plan_conversion& one : of.conversions) {
@@ -111,6 +117,9 @@ inline std::shared_ptr<const value_scales> used_scales(const graph& network, bac
     } else if (const std::optional<planned_kernel> k = planned_kernel::find(network, backends, g)) {
       const value_forms forms = forms_of(*k->pattern, network.view(), k->record, k->how);
       for (const auto& [v, stored] : forms.list()) use(v, stored);
+    } else {
+      for (const rounded_value& one : rounded_by_region(network, backends, g, of.scales.get()))
+        use(one.value, form().of(one.element));
     }
   }
   for (const plan_conversion& one : of.conversions)

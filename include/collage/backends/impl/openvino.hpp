@@ -8,7 +8,9 @@
 #include <atomic>
 #include <collage/backends/impl/openvino_faults.hpp>
 #include <collage/backends/impl/openvino_model.hpp>
+#include <collage/backends/impl/openvino_region.hpp>
 #include <collage/backends/openvino.hpp>
+#include <collage/dtype.hpp>
 #include <collage/error.hpp>
 #include <collage/graph/graph.hpp>
 #include <collage/run/kernel.hpp>
@@ -20,6 +22,7 @@
 #include <memory>
 #include <mutex>
 #include <openvino/openvino.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -115,6 +118,52 @@ inline std::string first_line(const std::exception& e) {
   return text.size() > enough ? text.substr(0, enough) + "..." : text;
 }
 
+/// Compiles a region. `element`: the element type to which it rounds; nothing: none.
+inline kernel build_region(const node_group& group, const build_context& context, std::optional<dtype> element) {
+  const graph& network = context.network();
+  const bool with_integers = element && is_8_bit_integer(*element);
+  std::vector<region::port> in, out;
+  for (std::size_t i = 0; i < group.arguments.size(); ++i) {
+    const std::uint32_t v = group.arguments[i];
+    if (network.at(v).role == value_role::constant) continue;
+    in.push_back({i, type_of(network.type_of(v).type), shape_of(network.type_of(v).dims)});
+  }
+  for (std::size_t i = 0; i < group.outputs.size(); ++i)
+    out.push_back(
+        {i, type_of(network.type_of(group.outputs[i]).type), shape_of(network.type_of(group.outputs[i]).dims)});
+  const ov::element::Type precision = element == dtype::bf16 ? ov::element::bf16 : ov::element::f32;
+  std::shared_ptr<region> made;
+  try {
+    made = std::make_shared<region>(
+        library().compile_model(region_model(group, context, with_integers).model(), "CPU",
+                                ov::hint::performance_mode(ov::hint::PerformanceMode::LATENCY), ov::num_streams(1),
+                                ov::inference_num_threads(context.threads()), ov::hint::inference_precision(precision),
+                                ov::hint::enable_cpu_pinning(false)),
+        std::move(in), std::move(out));
+  } catch (const error&) { throw; } catch (const std::exception& e) {
+    throw error(error_kind::unsupported, "openvino cannot compile it: " + first_line(e), "openvino");
+  }
+  const std::string in_what = !element ? "" : with_integers ? " in int8" : " in bf16";
+  kernel k("region of " + std::to_string(group.nodes.size()) + in_what,
+           [made](const kernel_call& call) { made->run(call); });
+  for (std::size_t i = 0; i < group.arguments.size(); ++i)
+    if (network.at(group.arguments[i]).role == value_role::constant) k.does_not_read(i);
+  return k;
+}
+
+/// Whether the library says that it computes in an element type here. Errors: those of the library.
+inline bool has_capability(const std::string& element) {
+  const std::vector<std::string> list = library().get_property("CPU", ov::device::capabilities);
+  return std::ranges::find(list, element) != list.end();
+}
+inline bool has_vnni() { return __builtin_cpu_supports("avx512vnni") != 0 || __builtin_cpu_supports("avxvnni") != 0; }
+/// The result of a probe, if the processor is able to do what a variant needs.
+template <class Able>
+probe_result if_able(const probe_result& found, Able is_able, const char* reason) {
+  if (!found.available || is_able()) return found;
+  return {.available = false, .version = found.version, .details = "", .reason = reason};
+}
+
 }  // namespace
 }  // namespace collage::inline v0::detail::openvino
 
@@ -133,32 +182,13 @@ verdict openvino::joins(const graph& network, std::uint32_t node) {
 }
 
 kernel openvino::build(const node_group& group, build_context& context) {
-  using namespace detail::openvino;
-  const graph& network = context.network();
-  std::vector<region::port> in, out;
-  for (std::size_t i = 0; i < group.arguments.size(); ++i) {
-    const std::uint32_t v = group.arguments[i];
-    if (network.at(v).role == value_role::constant) continue;
-    in.push_back({i, type_of(network.type_of(v).type), shape_of(network.type_of(v).dims)});
-  }
-  for (std::size_t i = 0; i < group.outputs.size(); ++i)
-    out.push_back(
-        {i, type_of(network.type_of(group.outputs[i]).type), shape_of(network.type_of(group.outputs[i]).dims)});
-  std::shared_ptr<region> made;
-  try {
-    made = std::make_shared<region>(
-        library().compile_model(model_of(network, group), "CPU",
-                                ov::hint::performance_mode(ov::hint::PerformanceMode::LATENCY), ov::num_streams(1),
-                                ov::inference_num_threads(context.threads()),
-                                ov::hint::inference_precision(ov::element::f32), ov::hint::enable_cpu_pinning(false)),
-        std::move(in), std::move(out));
-  } catch (const std::exception& e) {
-    throw error(error_kind::unsupported, "openvino cannot compile it: " + first_line(e), "openvino");
-  }
-  kernel k("region of " + std::to_string(group.nodes.size()), [made](const kernel_call& call) { made->run(call); });
-  for (std::size_t i = 0; i < group.arguments.size(); ++i)
-    if (network.at(group.arguments[i]).role == value_role::constant) k.does_not_read(i);
-  return k;
+  return detail::openvino::build_region(group, context, {});
+}
+kernel openvino_bf16::build(const node_group& group, build_context& context) {
+  return detail::openvino::build_region(group, context, rounds_to);
+}
+kernel openvino_int8::build(const node_group& group, build_context& context) {
+  return detail::openvino::build_region(group, context, rounds_to);
 }
 
 probe_result openvino::probe() {
@@ -179,6 +209,17 @@ probe_result openvino::probe() {
   static const std::string reason =
       trouble.empty() ? "" : "OpenVINO has no plugin for processors (" + trouble + "): run tools/setup again";
   return {.available = trouble.empty(), .version = version.c_str(), .details = "", .reason = reason.c_str()};
+}
+
+probe_result openvino_bf16::probe() {
+  const auto is_able = [] { return detail::openvino::has_capability(ov::device::capability::BF16); };
+  return detail::openvino::if_able(openvino::probe(), is_able,
+                                   "this processor has no instructions for bfloat16 that OpenVINO uses");
+}
+
+probe_result openvino_int8::probe() {
+  return detail::openvino::if_able(openvino::probe(), detail::openvino::has_vnni,
+                                   "this processor lacks VNNI, without which products of integers of 8 bits saturate");
 }
 
 }  // namespace collage::inline v0

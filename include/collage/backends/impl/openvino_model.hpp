@@ -380,38 +380,5 @@ inline verdict accepts_types(const graph& network, std::uint32_t node) {
   return {network.node(node).outputs == 1 && result.type == dtype::f32 && result.dims.elements() > 0, types};
 }
 
-/// The model of a region. Its parameters are the group's arguments that are not constants, in their order. Its results are the
-/// group's outputs.
-inline std::shared_ptr<ov::Model> model_of(const graph& network, const node_group& group) {
-  const graph_view view = network.view();
-  std::map<std::uint32_t, ov_value> made;  // by value
-  ov::ParameterVector parameters;
-  for (const std::uint32_t v : group.arguments) {
-    const tensor_type& type = network.type_of(v);
-    if (network.at(v).role == value_role::constant) {
-      const auto bytes = network.bytes_of(v);
-      made[v] = std::make_shared<op::Constant>(type_of(type.type), shape_of(type.dims), bytes.data(),
-                                               std::const_pointer_cast<std::byte>(network.constant(v).bytes));
-    } else {
-      parameters.push_back(std::make_shared<op::Parameter>(type_of(type.type), shape_of(type.dims)));
-      made[v] = parameters.back();
-    }
-  }
-  std::vector<ov_value> operands;
-  for (const std::uint32_t n : group.nodes) {
-    operands.clear();
-    for (const std::uint32_t v : view.inputs_of(n)) {
-      // A reshape's second operand may have a type that the model lacks; it is not read.
-      const auto found = made.find(v);
-      operands.push_back(found != made.end() ? found->second : ov_value());
-    }
-    const ov_value result = converter_of(network.node(n).kind->id)->convert({network, n, operands});
-    made[view.output_of(n)] = result;
-  }
-  ov::ResultVector results;
-  for (const std::uint32_t v : group.outputs) results.push_back(std::make_shared<op::Result>(made.at(v)));
-  return std::make_shared<ov::Model>(results, parameters);
-}
-
 }  // namespace
 }  // namespace collage::inline v0::detail::openvino

@@ -1,0 +1,106 @@
+// What regions of OpenVINO round that compute in bfloat16 or in integers of 8 bits. Both depend on the nodes of the region alone. So
+// errors can be predicted without the library.
+#pragma once
+
+#include <algorithm>
+#include <collage/dtype.hpp>
+#include <collage/graph/graph.hpp>
+#include <collage/op/kind.hpp>
+#include <collage/ops.hpp>
+#include <collage/run/node_group.hpp>
+#include <collage/run/precision.hpp>
+#include <collage/run/rounding.hpp>
+#include <collage/run/value_scales.hpp>
+#include <collage/run/views.hpp>
+#include <cstdint>
+#include <vector>
+
+namespace collage::inline v0::detail {
+
+/// The values that one region rounds.
+class openvino_rounding {
+ public:
+  /// `scales` may be null: no value has one.
+  openvino_rounding(const graph& network, const node_group& group, const value_scales* scales)
+      : network_(network), view_(network_.view()), group_(group), scales_(scales) {}
+
+  /// In bfloat16, the library stores every value and every weight. What it computes for an elementwise operator that is the only
+  /// reader stays in float32, because it fuses that operator. Operators that only move numbers round nothing.
+  std::vector<rounded_value> in_bfloat16() const {
+    std::vector<rounded_value> list;
+    for (const std::uint32_t v : group_.arguments) {
+      const bool is_constant = network_.at(v).role == value_role::constant;
+      if (is_float(v) && (!is_constant || is_weight(network_, v))) list.push_back({v, dtype::bf16});
+    }
+    for (const std::uint32_t n : group_.nodes) {
+      const std::uint32_t v = view_.output_of(n);
+      if (is_float(v) && !moves_or_picks(view_, n) && !is_fused(v)) list.push_back({v, dtype::bf16});
+    }
+    return sorted(std::move(list));
+  }
+
+  /// As integers of 8 bits, the model that the adapter builds has what convolutions, products, sums and means read. Values are uint8,
+  /// and weights int8.
+  std::vector<rounded_value> in_integers() const {
+    std::vector<rounded_value> list;
+    for (const std::uint32_t n : group_.nodes) {
+      const std::vector<rounded_value> its = operands_of(n);
+      list.insert(list.end(), its.begin(), its.end());
+    }
+    return sorted(std::move(list));
+  }
+
+  /// The operands of a node that it reads as integers. Empty: it reads float32.
+  std::vector<rounded_value> operands_of(std::uint32_t node) const {
+    const std::uint64_t kind = view_.kind_id_of(node);
+    const auto in = view_.inputs_of(node);
+    if (kind == kind_id<struct ops::conv> || kind == kind_id<struct ops::matmul>) {
+      if (!has_scale(in[0])) return {};
+      const bool is_product = kind == kind_id<struct ops::matmul>;
+      if (network_.at(in[1]).role == value_role::constant) {
+        if (!is_float(in[1]) || (is_product && network_.type_of(in[1]).dims.size() != 2)) return {};
+        return {{in[0], dtype::u8}, {in[1], dtype::i8}};
+      }
+      if (!is_product || !has_scale(in[1])) return {};
+      return {{in[0], dtype::u8}, {in[1], dtype::u8}};
+    }
+    if (kind == kind_id<struct ops::average_pool> || kind == kind_id<struct ops::reduce_mean>) {
+      if (!has_scale(in[0])) return {};
+      return {{in[0], dtype::u8}};
+    }
+    return kind == kind_id<struct ops::add> ? summands_of(node) : std::vector<rounded_value>();
+  }
+
+ private:
+  /// Where both are integers, the library adds inside the convolution that computes one of them.
+  std::vector<rounded_value> summands_of(std::uint32_t node) const {
+    const auto in = view_.inputs_of(node);
+    const bool is_sum_of_values = in[0] != in[1] && network_.type_of(in[0]).dims == network_.type_of(in[1]).dims &&
+                                  has_scale(in[0]) && has_scale(in[1]);
+    if (!is_sum_of_values) return {};
+    return {{in[0], dtype::u8}, {in[1], dtype::u8}};
+  }
+  bool is_fused(std::uint32_t value) const {
+    const auto readers = view_.uses_of(value);
+    return readers.size() == 1 && !network_.at(value).is_output && group_.contains(readers[0].node) &&
+           network_.node(readers[0].node).kind->body != nullptr;
+  }
+  bool is_float(std::uint32_t value) const { return network_.type_of(value).type == dtype::f32; }
+  bool has_scale(std::uint32_t value) const {
+    return is_float(value) && network_.at(value).role != value_role::constant && scales_ != nullptr &&
+           scales_->of(value, dtype::u8).has_value();
+  }
+  static std::vector<rounded_value> sorted(std::vector<rounded_value> list) {
+    std::ranges::sort(list);
+    const auto repeated = std::ranges::unique(list);
+    list.erase(repeated.begin(), repeated.end());
+    return list;
+  }
+
+  const graph& network_;
+  graph_view view_;
+  const node_group& group_;
+  const value_scales* scales_;
+};
+
+}  // namespace collage::inline v0::detail
