@@ -6,5 +6,5 @@ namespace c = collage;
 extern "C" __attribute__((visibility("default"))) const c::detail::openvino_module collage_openvino;
 
 const c::detail::openvino_module collage_openvino = {
-    "0.0.1", c::detail::module_compiler, c::detail::module_sizes, nullptr, nullptr, nullptr, nullptr,
+    "0.0.1", c::detail::module_compiler, c::detail::module_sizes, {}, {}, {}, {}, {}, {}, {}, {},
 };

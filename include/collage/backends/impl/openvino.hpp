@@ -60,8 +60,12 @@ class region {
     ov::Shape dims;
   };
 
+  /// Errors: the compiled model has results of other shapes.
   region(ov::CompiledModel model, std::vector<port> in, std::vector<port> out)
       : model_(std::move(model)), in_(std::move(in)), out_(std::move(out)) {
+    for (std::size_t i = 0; i < out_.size(); ++i)
+      if (model_.output(i).get_partial_shape() != ov::PartialShape(out_[i].dims))
+        throw error(error_kind::unsupported, "openvino makes a result of another shape", "openvino");
     free_.push_back(make());
   }
 
