@@ -51,7 +51,10 @@ struct openvino_bf16 : backend<"openvino-bf16"> {
   static constexpr bool takes_regions = true;
   static constexpr dtype rounds_to = dtype::bf16;
 
-  static verdict takes(const graph& network, std::uint32_t node) { return openvino::takes(network, node); }
+  static verdict takes(const graph& network, std::uint32_t node) {
+    if (const verdict v = openvino::takes(network, node); !v) return v;
+    return detail::openvino_rounds_rightly(network, node);
+  }
   static verdict joins(const graph& network, std::uint32_t node) { return openvino::joins(network, node); }
   static std::vector<rounded_value> rounds(const graph& network, const node_group& group, const value_scales* scales) {
     return detail::openvino_rounding(network, group, scales).in_bfloat16();
@@ -69,7 +72,10 @@ struct openvino_int8 : backend<"openvino-int8"> {
   static constexpr bool takes_regions = true;
   static constexpr dtype rounds_to = dtype::u8;
 
-  static verdict takes(const graph& network, std::uint32_t node) { return openvino::takes(network, node); }
+  static verdict takes(const graph& network, std::uint32_t node) {
+    if (const verdict v = openvino::takes(network, node); !v) return v;
+    return detail::openvino_rounds_rightly(network, node);
+  }
   static verdict joins(const graph& network, std::uint32_t node) { return openvino::joins(network, node); }
   static std::vector<rounded_value> rounds(const graph& network, const node_group& group, const value_scales* scales) {
     return detail::openvino_rounding(network, group, scales).in_integers();

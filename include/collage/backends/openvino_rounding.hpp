@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <collage/dtype.hpp>
 #include <collage/graph/graph.hpp>
+#include <collage/op/attributes.hpp>
 #include <collage/op/kind.hpp>
 #include <collage/ops.hpp>
 #include <collage/run/node_group.hpp>
@@ -12,10 +13,29 @@
 #include <collage/run/rounding.hpp>
 #include <collage/run/value_scales.hpp>
 #include <collage/run/views.hpp>
+#include <collage/shape.hpp>
+#include <collage/verdict.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace collage::inline v0::detail {
+
+/// Whether the library computes a node rightly in lower precision. Of 10,000 random convolutions, its kernels for AMX (2026.4) erred in
+/// some whose windows have strides along rows and one place in a row. They also erred in some with pads of more than half a window.
+inline verdict openvino_rounds_rightly(const graph& network, std::uint32_t node) {
+  const graph_view view = network.view();
+  if (view.kind_id_of(node) != kind_id<struct ops::conv>) return {};
+  const auto a = from_words<ops::conv_attributes>(view.words_of(node));
+  const shape &w = network.type_of(view.inputs_of(node)[1]).dims, &y = network.type_of(view.output_of(node)).dims;
+  const std::size_t last = a.strides.size() - 1;
+  if (a.strides[last] > 1 && y[y.size() - 1] == 1)
+    return {false, "openvino errs in lower precision where a window with strides has one place in a row"};
+  for (std::size_t i = 0; i <= last; ++i)
+    if (2 * std::max(a.pads_begin[i], a.pads_end[i]) > (w[i + 2] - 1) * a.dilations[i] + 1)
+      return {false, "openvino errs in lower precision where pads are larger than half a window"};
+  return {};
+}
 
 /// The values that one region rounds.
 class openvino_rounding {
