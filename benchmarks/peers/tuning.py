@@ -29,7 +29,7 @@ class Tuner:
     def available(self) -> list[str]:
         """The backends that can be placed on here."""
         listed = self.told(["backends", "--json"], 60)
-        return [one["name"] for one in listed if one["available"] and one["name"] != "reference"]
+        return [one["name"] for one in listed if one["available"] and one["name"] != "reference" and not one.get("variant_of")]
 
     def plan(self, name: str, model: str, key: Key, threads: int, backends: BackendSet,
              shapes: Mapping[str, Sequence[int]]) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class region_trials {
         runs_.run(how);
         runs_.find_fastest();
       }
-      before_ = runs_.incumbent();
+      if (!before_) before_ = runs_.incumbent();
       if (options.regions.seconds > 0) divide(*operators_, b);
     }
   }
@@ -67,10 +67,8 @@ class region_trials {
   void divide(std::size_t operators, std::uint32_t backend) {
     placement_race& race = runs_.race();
     const placement base = race.which(operators);
-    const double start = now_ms();
-    const auto is_over = [&] {
-      return known_.task.until.is_over() || now_ms() - start > known_.task.options.regions.seconds * 1e3;
-    };
+    const double start = now_ms(), most_ms = known_.task.options.regions.seconds * 1e3 / count_of_backends();
+    const auto is_over = [&] { return known_.task.until.is_over() || now_ms() - start > most_ms; };
     region_search search(known_.task.network, units_of(base, backend), {.seed = known_.task.options.seed});
     std::size_t number = 0;
     double level = 1;  // time of the fastest placement, relative to the fastest before the search
@@ -112,6 +110,12 @@ class region_trials {
     report_.is_saturated = result.is_saturated;
   }
 
+  /// The backends that take regions share the time.
+  double count_of_backends() const {
+    double count = 0;
+    for (std::uint32_t b = 0; b < known_.task.backends.size(); ++b) count += regions_.takes_regions(b) ? 1 : 0;
+    return count;
+  }
   /// The groups of a placement as units of the search over regions.
   std::vector<region_unit> units_of(const placement& base, std::uint32_t backend) const {
     std::vector<region_unit> units;

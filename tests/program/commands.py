@@ -83,16 +83,19 @@ class Pages(Case):
         self.fits_page(self.succeeds("backends", "--all").stdout)
         backends = json.loads(self.succeeds("backends", "--all", "--json").stdout)
         names = [b["name"] for b in backends]
-        self.assertEqual(sorted(names), ["cublas", "cuda", "eigen", "jit", "onednn", "openblas", "openvino", "portable", "reference",
-                                         "stacked"])
+        self.assertEqual(sorted(names), ["cublas", "cuda", "eigen", "jit", "onednn", "openblas", "openvino", "openvino-bf16",
+                                         "openvino-int8", "portable", "reference", "stacked"])
         built = json.loads(self.succeeds("backends", "--json").stdout)
         self.assertEqual(built, [b for b in backends if "was built without it" not in b["reason"]])
         for b in backends:
-            self.assertEqual(list(b), ["name", "available", "version", "details", "reason", "patterns", "rule", "regions"])
+            self.assertEqual(list(b), ["name", "available", "version", "details", "reason", "patterns", "rule", "regions", "rounds_to", "variant_of"])
             self.assertTrue(b["available"] or b["reason"])
             self.assertEqual(b["available"] and b["name"] != "reference", bool(b["patterns"] or b["rule"] or b["regions"]) and b["available"])
             self.assertEqual(b["rule"], b["available"] and b["name"] == "stacked")
-            self.assertEqual(b["regions"], b["available"] and b["name"] == "openvino")
+            if b in built:
+                self.assertEqual(b["regions"], b["name"].startswith("openvino"))
+                self.assertEqual(b["variant_of"], "openvino" if b["name"].startswith("openvino-") else "")
+                self.assertEqual(b["rounds_to"], {"openvino-bf16": "bfloat16", "openvino-int8": "uint8"}.get(b["name"], ""))
             for p in b["patterns"]:
                 self.assertEqual(list(p), ["name", "describe"])
                 self.assertIn("(", p["describe"])

@@ -30,6 +30,8 @@ constexpr known_backend complete[] = {
     {"stacked", "install libhwy-dev"},
     {"jit", "install libxbyak-dev and libhwy-dev on x86-64"},
     {"openvino", "let tools/setup fetch OpenVINO"},
+    {"openvino-bf16", "let tools/setup fetch OpenVINO"},
+    {"openvino-int8", "let tools/setup fetch OpenVINO"},
     {"cublas", "install the CUDA toolkit from version 12 on, name its folder in CUDA_HOME,"},
     {"cuda", "install the CUDA toolkit from version 12 on, name its folder in CUDA_HOME,"},
 };
@@ -60,6 +62,9 @@ std::vector<described_backend> describe_backends(bool all) {
       d.patterns.push_back({p.name, c::describe(p.nodes).text});
     d.has_rule = c::detail::has_rule<backend>;
     d.takes_regions = c::detail::has_regions<backend>;
+    const c::backend_entry& entry = *c::find_backend(backends(), backend::name);
+    if (entry.rounds_to) d.rounds_to = name_of(*entry.rounds_to);
+    if (entry.variant_of != nullptr) d.variant_of = entry.variant_of;
     list.push_back(std::move(d));
   });
   for (const known_backend& k : complete)

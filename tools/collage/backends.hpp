@@ -29,6 +29,8 @@ struct described_backend {
   std::vector<described_pattern> patterns;
   bool has_rule = false;
   bool takes_regions = false;
+  std::string rounds_to;   ///< the element type to which its regions round values; empty: none
+  std::string variant_of;  ///< the backend with which it is allowed; empty: none
 };
 /// The backends of this program and the reference. `all` adds the backends that this build lacks.
 std::vector<described_backend> describe_backends(bool all);

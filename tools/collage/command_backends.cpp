@@ -66,7 +66,9 @@ int show_backends(const options& given) {
                     {"reason", b.reason},
                     {"patterns", patterns},
                     {"rule", b.has_rule},
-                    {"regions", b.takes_regions}});
+                    {"regions", b.takes_regions},
+                    {"rounds_to", b.rounds_to},
+                    {"variant_of", b.variant_of}});
     page += (page.empty() ? "" : "\n") + paint(colour::bold, b.name);
     if (!b.version.empty()) page += " " + b.version;
     page += "  " + (b.available ? paint(colour::green, "available") : paint(colour::red, "not available")) + "\n";
@@ -78,7 +80,11 @@ int show_backends(const options& given) {
       page += wrap(names, 4, 2);
     }
     if (b.has_rule) page += "  fusion rule: groups of operators, found in each network\n";
-    if (b.takes_regions) page += "  regions: any part of a network, up to all of it\n";
+    if (b.takes_regions && b.rounds_to.empty()) page += "  regions: any part of a network, up to all of it\n";
+    if (b.takes_regions && !b.rounds_to.empty())
+      page += wrap("regions in " + b.rounds_to + ", where --precision allows it" +
+                       (b.variant_of.empty() ? "" : "; --backends allows it with " + b.variant_of),
+                   2, 4);
   }
   print(given.json ? collage::to_text(list) : page);
   return 0;

@@ -40,7 +40,7 @@ def parser() -> argparse.ArgumentParser:
     add("--plans", default=",".join(PLANS), metavar="A,B", help=f"which of ours take part beside float32, and the comparison with the greedy "
         f"order ({','.join(PLANS)})")
     add("--calibration", default="MinMax", choices=CALIBRATIONS, help="of the quantised files (MinMax, ONNX Runtime's own default)")
-    add("--backends", default="all-openvino", metavar="SET", help="what collage may place on, as in benchmarks/peers (all-openvino)")
+    add("--backends", default="all", metavar="SET", help="what collage may place on, as in benchmarks/peers (all)")
     add("--algorithms", default="direct", choices=options.ALGORITHMS, help="that kernels of our plans may compute by (direct)")
     add("--store", type=pathlib.Path, metavar="FILE", help="costs that collage measured; if not given, one in --out")
     add("--out", type=pathlib.Path, default=pathlib.Path("build/precision"), metavar="FOLDER",

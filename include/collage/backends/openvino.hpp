@@ -43,8 +43,8 @@ struct openvino : backend<"openvino"> {
   static probe_result probe();
 };
 
-/// The same in bfloat16, for plans in lower precision. The library stores values and weights in it, and adds in float32. What regions
-/// read and write stays in float32.
+/// The same in bfloat16, for plans in lower precision. The library stores values and weights in it, and adds in float32. Regions
+/// read and write float32.
 struct openvino_bf16 : backend<"openvino-bf16"> {
   using patterns = collage::patterns<>;
   using variant_of = openvino;

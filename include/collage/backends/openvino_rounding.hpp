@@ -1,4 +1,4 @@
-// What regions of OpenVINO round that compute in bfloat16 or in integers of 8 bits. Both depend on the nodes of the region alone. So
+// The values and weights that regions of OpenVINO round, in bfloat16 or in integers of 8 bits. They depend on the nodes of the region alone. So
 // errors can be predicted without the library.
 #pragma once
 
@@ -21,8 +21,8 @@
 
 namespace collage::inline v0::detail {
 
-/// Whether the library computes a node rightly in lower precision. Of 10,000 random convolutions, its kernels for AMX (2026.4) erred in
-/// some whose windows have strides along rows and one place in a row. They also erred in some with pads of more than half a window.
+/// Whether the library computes a node rightly in lower precision. 10,000 random convolutions showed where its kernels for AMX (2026.4)
+/// err: some windows with strides along rows and one place in a row, and some with pads of more than half a window.
 inline verdict openvino_rounds_rightly(const graph& network, std::uint32_t node) {
   const graph_view view = network.view();
   if (view.kind_id_of(node) != kind_id<struct ops::conv>) return {};

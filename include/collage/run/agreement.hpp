@@ -47,7 +47,7 @@ constexpr tolerance tolerance_of_rounding(dtype computed) {
 }
 
 /// The same for a region whose library rounds many values inside, one after the other. How far its results may err for that, only
-/// samples of the network's inputs show. This tells errors of rounding from wrong results.
+/// samples of the network's inputs show. This distinguishes errors of rounding from wrong results.
 constexpr tolerance tolerance_of_rounded_region(dtype computed) {
   return is_8_bit_integer(computed) ? tolerance{0.5, 1e-5} : tolerance{0x1p-3, 1e-5};
 }

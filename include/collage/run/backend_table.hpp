@@ -335,6 +335,11 @@ constexpr backend_entry lower_backend() {
                 })
     e.joins = [](const graph& network, std::uint32_t n) { return B::joins(network, n); };
   if constexpr (has_rounding_regions<B>) {
+    static_assert(
+        requires(const graph& g, const node_group& group) {
+          { B::rounds(g, group, nullptr) } -> std::same_as<std::vector<rounded_value>>;
+        },
+        "a backend with rounds_to has static std::vector<rounded_value> rounds(const graph&, const node_group&, const value_scales*)");
     e.rounds_to = B::rounds_to;
     e.rounds = [](const graph& network, const node_group& group, const value_scales* scales) {
       return B::rounds(network, group, scales);
