@@ -22,7 +22,7 @@
 namespace collage::inline v0::detail {
 
 /// Whether the library computes a node rightly in lower precision. 10,000 random convolutions showed where its kernels for AMX (2026.4)
-/// err: some windows with strides along rows and one place in a row, and some with pads of more than half a window.
+/// err. It is in some windows with strides along rows and one place in a row, and some with pads of more than half a window.
 inline verdict openvino_rounds_rightly(const graph& network, std::uint32_t node) {
   const graph_view view = network.view();
   if (view.kind_id_of(node) != kind_id<struct ops::conv>) return {};
@@ -44,8 +44,8 @@ class openvino_rounding {
   openvino_rounding(const graph& network, const node_group& group, const value_scales* scales)
       : network_(network), view_(network_.view()), group_(group), scales_(scales) {}
 
-  /// In bfloat16, the library stores every value and every weight. What it computes for an elementwise operator that is the only
-  /// reader stays in float32, because it fuses that operator. Operators that only move numbers round nothing.
+  /// In bfloat16, the library stores every value and every weight. A value stays in float32 if its only reader is an
+  /// elementwise operator, because the library fuses that operator. Operators that only move numbers round nothing.
   std::vector<rounded_value> in_bfloat16() const {
     std::vector<rounded_value> list;
     for (const std::uint32_t v : group_.arguments) {
@@ -76,7 +76,7 @@ class openvino_rounding {
     const auto in = view_.inputs_of(node);
     if (kind == kind_id<struct ops::conv> || kind == kind_id<struct ops::matmul>) {
       const bool is_product = kind == kind_id<struct ops::matmul>;
-      // Of products with vectors, the library (2026.4) makes results of another shape.
+      // The library (2026.4) gives products with vectors results of another shape.
       const bool has_vector = network_.type_of(in[0]).dims.size() < 2 || network_.type_of(in[1]).dims.size() < 2;
       if (!has_scale(in[0]) || (is_product && has_vector)) return {};
       if (network_.at(in[1]).role == value_role::constant) {
