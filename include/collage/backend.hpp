@@ -80,8 +80,9 @@ struct probe_result {
 ///   static std::vector<rounded_value> rounds(const graph&, const node_group&, const value_scales*);  // what a region rounds
 ///   using variant_of = other_backend;                 // optional: it is allowed where the other one is named
 ///
-/// The scales may be null, and values without one are not rounded to integers. `build` finds them in build_context::scales. Placing decides which regions it builds. A region is any set of nodes that the backend
-/// takes, with the views between them. No node of a region depends on the region through a node outside.
+/// The scales may be null, and values without one are not rounded to integers. `build` finds them in build_context::scales.
+///
+/// Placing decides which regions it builds. A region is any set of nodes that the backend takes, with the views between them. No node of a region depends on the region through a node outside.
 template <fixed_string Name>
 struct backend {
   static constexpr auto name_text = Name;

@@ -154,9 +154,7 @@ class estimator {
   }
 
   measured_cost& entry_of(std::uint32_t candidate) { return known_.costs.entry_of(known_.candidates[candidate]); }
-  bool rounds_nothing(std::uint32_t candidate) const {
-    return !rounding_of(known_.task.network, known_.layouts.borders_of(candidate));
-  }
+  bool rounds_nothing(std::uint32_t candidate) const { return !known_.errors.rounding_of(candidate); }
   bool is_fallback(std::uint32_t candidate) const {
     return is_last_resort(known_.task.backends, known_.candidates[candidate]);
   }

@@ -79,14 +79,15 @@ struct allowed_candidates {
   view_layouts views;
 };
 
-/// Applies a constraint to regions. `named` are the nodes that it names, or that its pinned pattern matches.
-inline void forbid_regions(const place_rule& rule, std::uint32_t backend, const std::vector<bool>& named,
+/// Applies a constraint to regions. `meant` are its backend and the variants of it; `named` are the nodes that it names, or that its
+/// pinned pattern matches.
+inline void forbid_regions(const place_rule& rule, const std::vector<bool>& meant, const std::vector<bool>& named,
                            bool is_pattern, std::vector<std::vector<bool>>& forbidden) {
   const bool pins = rule.act == place_rule::action::pin;
   const bool means_regions = is_pattern && rule.what == by_rule;
   for (std::uint32_t b = 0; b < forbidden.size(); ++b)
     for (std::uint32_t n = 0; n < named.size(); ++n) {
-      const bool is_meant = b == backend && (!is_pattern || means_regions);
+      const bool is_meant = meant[b] && (!is_pattern || means_regions);
       const bool is_named = named[n] || (means_regions && !pins);
       if (is_named && is_meant != pins) forbidden[b][n] = true;
     }
@@ -103,6 +104,9 @@ inline void apply_rule(const place_task& task, const place_rule& rule, allowed_c
   if (backend == task.backends.end())
     throw error(error_kind::invalid_argument, "there is no backend " + rule.backend, where, "name one of this program");
   const auto number = static_cast<std::uint32_t>(backend - task.backends.begin());
+  std::vector<bool> meant;
+  for (const backend_entry& b : task.backends)
+    meant.push_back(rule.backend == b.name || (b.variant_of != nullptr && rule.backend == b.variant_of));
   if (rule.what == decltype(ops::convert_layout)::name && backend->find(rule.what) != nullptr) {
     for (std::uint32_t b = 0; b < task.backends.size(); ++b)
       if ((b == number) != pins) left.may_convert[b] = false;
@@ -115,7 +119,7 @@ inline void apply_rule(const place_task& task, const place_rule& rule, allowed_c
   // A pattern of a single operator has the operator's name. Such a name means the operator, in any group.
   const bool is_pattern = !any && !is_named(network, rule.what) && is_pattern_of(task.backends, rule);
   const auto has_pattern = [&](const place_candidate& c) {
-    return is_pattern && c.backend == number && pattern_name(task.backends, c.backend, c.pattern) == rule.what;
+    return is_pattern && meant[c.backend] && pattern_name(task.backends, c.backend, c.pattern) == rule.what;
   };
   place_candidates& candidates = left.candidates;
   if (is_pattern && pins)  // where the pattern matches, no other kernel runs the nodes
@@ -126,14 +130,14 @@ inline void apply_rule(const place_task& task, const place_rule& rule, allowed_c
     throw error(error_kind::invalid_argument,
                 "is neither a node nor an operator of the network, nor a pattern of " + rule.backend, where,
                 "see `collage inspect` and `collage backends`");
-  forbid_regions(rule, number, named, is_pattern, left.forbidden);
+  forbid_regions(rule, meant, named, is_pattern, left.forbidden);
   for (std::uint32_t n = 0; pins && n < named.size(); ++n)
     if (named[n] && !task.is_alias[n]) left.views[n].clear();
   std::erase_if(candidates.list, [&](const place_candidate& c) {
     const auto& nodes = candidates.groups[c.group].nodes;
     const bool touches = std::any_of(nodes.begin(), nodes.end(), [&](std::uint32_t n) { return named[n]; });
     if (is_pattern) return pins ? touches && !has_pattern(c) : has_pattern(c);
-    return touches && (c.backend == number) != pins;
+    return touches && meant[c.backend] != pins;
   });
 }
 

@@ -167,10 +167,12 @@ struct place_task {
       };
       // Variants in another element type take part where they may round.
       const bool may_take_part = !b.rounds_to || may_round_to(*b.rounds_to);
-      if (!may_take_part && is_named(b.name))
-        throw error(error_kind::invalid_argument,
-                    std::string("it computes in ") + name_of(*b.rounds_to) + ", which this placing does not allow",
-                    std::string("backend ") + b.name, "allow lower precision, or leave the backend out");
+      if (!may_take_part && is_named(b.name)) {
+        const std::string reason =
+            std::string("it computes in ") + name_of(*b.rounds_to) + ", which is not allowed here";
+        missing.push_back({b.name, "", "this placing", reason});
+        reasons += std::string("; ") + b.name + ": " + reason;
+      }
       const bool wanted = may_take_part && (options.backends.empty() || is_named(b.name) || is_named(b.variant_of));
       // A probe opens the library, which may take some MB. So only the wanted backends are probed.
       const probe_result found = wanted ? b.probe() : probe_result{.available = false};

@@ -40,6 +40,8 @@ class region_trials {
   /// placement and the best division found to the race.
   void run(placement_search& search) {
     const place_options& options = known_.task.options;
+    double left_ms = options.regions.seconds * 1e3;  // which the backends share
+    std::size_t left = count_of_backends();
     for (std::uint32_t b = 0; b < known_.task.backends.size() && !known_.task.until.is_over(); ++b) {
       if (!regions_.takes_regions(b)) continue;
       if (!operators_) {
@@ -52,7 +54,9 @@ class region_trials {
         runs_.find_fastest();
       }
       if (!before_) before_ = runs_.incumbent();
-      if (options.regions.seconds > 0) divide(*operators_, b);
+      const double start = now_ms();
+      if (left_ms > 0) divide(*operators_, b, left_ms / static_cast<double>(left--));
+      left_ms -= now_ms() - start;
     }
   }
 
@@ -64,14 +68,14 @@ class region_trials {
   const region_report& report() const { return report_; }
 
  private:
-  void divide(std::size_t operators, std::uint32_t backend) {
+  /// Tries divisions for `most_ms`.
+  void divide(std::size_t operators, std::uint32_t backend, double most_ms) {
     placement_race& race = runs_.race();
     const placement base = race.which(operators);
-    const double start = now_ms(), most_ms = known_.task.options.regions.seconds * 1e3 / count_of_backends();
-    const auto is_over = [&] { return known_.task.until.is_over() || now_ms() - start > most_ms; };
+    const double end = now_ms() + most_ms;
+    const auto is_over = [&] { return known_.task.until.is_over() || now_ms() > end; };
     region_search search(known_.task.network, units_of(base, backend), {.seed = known_.task.options.seed});
     std::size_t number = 0;
-    double level = 1;  // time of the fastest placement, relative to the fastest before the search
     // In each engine, libraries may keep packed weights of their own. So the engines of a generation are not all built at once.
     const std::size_t together = engines_together();
     const auto evaluate = [&](const std::vector<region_search::regions>& fresh) {
@@ -79,7 +83,7 @@ class region_trials {
       for (std::size_t first = 0; first < fresh.size(); first += together) {
         std::vector<std::pair<std::size_t, std::size_t>> joined;  // index in `fresh`, number in the race
         for (std::size_t i = first; i < std::min(first + together, fresh.size()) && !is_over(); ++i) {
-          tell(++number, start);
+          tell(++number, end);
           if (const auto added = add(base, fresh[i], backend)) joined.emplace_back(i, *added);
         }
         if (joined.empty()) continue;
@@ -91,12 +95,12 @@ class region_trials {
         const std::size_t before = runs_.incumbent();
         for (const auto& [i, ran] : joined) {
           const paired_ratio r = race.ratio(ran, before);
-          if (ran == before) times[i] = level;
-          else if (r.rounds != 0) times[i] = level * r.median;
+          if (ran == before) times[i] = level_;
+          else if (r.rounds != 0) times[i] = level_ * r.median;
         }
         runs_.find_fastest();
         const std::size_t now = runs_.incumbent();
-        if (const paired_ratio r = race.ratio(now, before); now != before && r.rounds != 0) level *= r.median;
+        if (const paired_ratio r = race.ratio(now, before); now != before && r.rounds != 0) level_ *= r.median;
         joined.emplace_back(fresh.size(), before);
         for (const auto& [i, ran] : joined)
           if (ran != now && !race.is_baseline(ran)) race.release(ran);
@@ -107,13 +111,13 @@ class region_trials {
     report_.tried += number;
     for (const double time : result.by_generation)
       if (std::isfinite(time)) report_.by_generation.push_back(time);
-    report_.is_saturated = result.is_saturated;
+    report_.is_saturated = (report_.is_saturated || !any_divided_) && result.is_saturated;
+    any_divided_ = true;
   }
 
-  /// The backends that take regions share the time.
-  double count_of_backends() const {
-    double count = 0;
-    for (std::uint32_t b = 0; b < known_.task.backends.size(); ++b) count += regions_.takes_regions(b) ? 1 : 0;
+  std::size_t count_of_backends() const {
+    std::size_t count = 0;
+    for (std::uint32_t b = 0; b < known_.task.backends.size(); ++b) count += regions_.takes_regions(b) ? 1U : 0U;
     return count;
   }
   /// The groups of a placement as units of the search over regions.
@@ -149,14 +153,14 @@ class region_trials {
     return std::clamp<std::size_t>(most / std::max<std::size_t>(bytes, 1), 1, 16);
   }
 
-  void tell(std::size_t number, double start) const {
+  void tell(std::size_t number, double end) const {
     const place_options& options = known_.task.options;
     if (!options.progress) return;
     place_progress now;
     now.stage = "regions";
     now.what = "division " + std::to_string(number) + " of the network";
     now.remaining = 1;
-    now.remaining_s = std::max(0.0, options.regions.seconds - (now_ms() - start) / 1e3);
+    now.remaining_s = std::max(0.0, (end - now_ms()) / 1e3);
     now.best_ms = runs_.race().time_of(runs_.incumbent()).median_ms;
     options.progress(now);
   }
@@ -172,9 +176,10 @@ class region_trials {
     }
     placement p = writer_.replaced(base, made);
     p.name = regions_run;
-    if (!known_.weights.keeps(p) || !known_.errors.keeps(p)) return {};
+    if (!known_.weights.keeps(p)) return {};
     if (!measurer_.measure_conversions([&] { return writer_.conversions_of(p); })) return {};
     p.cost_ms += writer_.add_conversions(p) + writer_.add_switches(p);
+    if (!known_.errors.keeps(p)) return {};
     return runs_.add_if_possible(p);
   }
 
@@ -185,6 +190,8 @@ class region_trials {
   placement_writer writer_;
   std::optional<std::size_t> operators_, before_;
   region_report report_;
+  double level_ = 1;  // time of the fastest placement, relative to the fastest before the search
+  bool any_divided_ = false;
 };
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "error_limit.hpp"
@@ -383,6 +384,13 @@ std::vector<rounded_value> rounded_values(const graph& network, backend_table ba
   std::set<rounded_value> found;
   for (std::uint32_t i = 0; i < known.candidates.size(); ++i)
     for (const rounded_value& one : known.errors.values_of(i)) found.insert(one);
+  // Regions that placing adds later may hold any nodes: each alone shows all that it may round.
+  for (std::uint32_t b = 0; b < backends.size(); ++b)
+    for (std::uint32_t n = 0; known.task.use[b] && backends[b].rounds != nullptr && n < network.nodes().size(); ++n)
+      if (!known.task.is_alias[n] && !known.forbidden[b][n] && takes_node(backends[b], network, n))
+        for (const rounded_value& one :
+             backends[b].rounds(network, group_of(network, std::span(&n, 1)), how.precision.scales.get()))
+          found.insert(one);
   // Conversions round what other kernels wrote.
   for (const auto& [v, number] : known.layouts.numbers())
     for (const form& stored : known.layouts.forms_of_value(v))

@@ -82,7 +82,7 @@ int show_backends(const options& given) {
     if (b.has_rule) page += "  fusion rule: groups of operators, found in each network\n";
     if (b.takes_regions && b.rounds_to.empty()) page += "  regions: any part of a network, up to all of it\n";
     if (b.takes_regions && !b.rounds_to.empty())
-      page += wrap("regions in " + b.rounds_to + ", where --precision allows it" +
+      page += wrap("regions that round to " + b.rounds_to + ", where --precision allows it" +
                        (b.variant_of.empty() ? "" : "; --backends allows it with " + b.variant_of),
                    2, 4);
   }

@@ -1,9 +1,12 @@
 #include "diff_file.hpp"
 
+#include "backends.hpp"
+
 #include <collage/backend.hpp>
 #include <collage/dtype.hpp>
 #include <collage/io/json.hpp>
 #include <collage/io/plan_file.hpp>
+#include <collage/run/backend_table.hpp>
 #include <collage/run/form.hpp>
 #include <collage/run/plan.hpp>
 
@@ -44,15 +47,18 @@ void read_groups(const c::json_place& from, const std::string& prefix, const std
     const std::string step = g["step"].text();
     const bool is_control = step == "control", is_view = step == "view";
     read.backend = is_control ? c::control_runner : is_view ? c::view_runner : g["backend"].text();
+    const c::backend_entry* region = nullptr;  // of a group by rule
     if (step == "kernel") {
       read.pattern = g["pattern"].text();
       read.configuration = g["configuration"].text();
     } else if (!is_control && !is_view) {
       read.pattern = c::by_rule;
+      region = c::find_backend(backends(), read.backend);
     }
     read.kernel = g["kernel"].text();
     read.layout = g["layout"].text();
-    read.element = element_in(read.layout);
+    const bool is_rounded = region != nullptr && region->rounds_to;
+    read.element = element_in(is_rounded ? c::to_text(c::form().of(*region->rounds_to)) : read.layout);
     read.cost_ms = g["cost_ms"].number();
     read.low_ms = g["low_ms"].number();
     read.high_ms = g["high_ms"].number();

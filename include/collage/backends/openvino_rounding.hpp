@@ -44,8 +44,8 @@ class openvino_rounding {
   openvino_rounding(const graph& network, const node_group& group, const value_scales* scales)
       : network_(network), view_(network_.view()), group_(group), scales_(scales) {}
 
-  /// In bfloat16, the library stores every value and every weight. A value stays in float32 if its only reader is an
-  /// elementwise operator, because the library fuses that operator. Operators that only move numbers round nothing.
+  /// In bfloat16, the library stores every value and every weight. A value stays in float32 if the library fuses its only
+  /// reader with the operator that computes it. Operators that only move numbers round nothing.
   std::vector<rounded_value> in_bfloat16() const {
     std::vector<rounded_value> list;
     for (const std::uint32_t v : group_.arguments) {
@@ -102,11 +102,25 @@ class openvino_rounding {
     if (!is_sum_of_values) return {};
     return {{in[0], dtype::u8}, {in[1], dtype::u8}};
   }
+  /// Whether the library computes the only reader of a value together with it: an elementwise operator with what stands before it. It fuses the first operand that it can.
   bool is_fused(std::uint32_t value) const {
     const auto readers = view_.uses_of(value);
-    return readers.size() == 1 && !network_.at(value).is_output && group_.contains(readers[0].node) &&
-           network_.node(readers[0].node).kind->body != nullptr;
+    if (readers.size() != 1 || !can_be_fused(value) || !group_.contains(readers[0].node)) return false;
+    const auto in = view_.inputs_of(readers[0].node);
+    const auto first = std::ranges::find_if(in, [&](std::uint32_t v) { return can_be_fused(v); });
+    return is_elementwise(readers[0].node) && *first == value;
   }
+  bool can_be_fused(std::uint32_t value) const {
+    const std::int32_t producer = network_.at(value).producer;
+    if (producer < 0 || !group_.contains(static_cast<std::uint32_t>(producer)) || network_.at(value).is_output ||
+        view_.uses_of(value).size() != 1)
+      return false;
+    const auto node = static_cast<std::uint32_t>(producer);
+    const std::uint64_t kind = view_.kind_id_of(node);
+    return is_elementwise(node) || kind == kind_id<struct ops::conv> || kind == kind_id<struct ops::conv_transpose> ||
+           kind == kind_id<struct ops::matmul>;
+  }
+  bool is_elementwise(std::uint32_t node) const { return network_.node(node).kind->body != nullptr; }
   bool is_float(std::uint32_t value) const { return network_.type_of(value).type == dtype::f32; }
   bool has_scale(std::uint32_t value) const {
     return is_float(value) && network_.at(value).role != value_role::constant && scales_ != nullptr &&
