@@ -61,7 +61,7 @@ struct made_engine {
 std::vector<made_engine> made_engines(const c::graph& network, const std::string& by = "") {
   std::vector<made_engine> list;
   for (const c::backend_entry& b : table) {
-    if ((!by.empty() && by != b.name) || !b.probe().available) continue;
+    if ((!by.empty() && by != b.name) || b.rounds_to || !b.probe().available) continue;
     try {
       const c::placed_plan plan =
           c::place(network, table, {.backends = {b.name, "portable"}, .threads = 2, .costs = c::placing_costs::none});
