@@ -136,6 +136,8 @@ struct placing_policy {
   check_policy check;
   estimate_policy estimate;
   double most_overtime_ms = 500;  ///< after the budget, for the searches that finish a plan
+  /// Divisions into regions of a backend are tried unless its largest regions take so many times as long as those of the fastest.
+  double most_slower_regions = 2;
 };
 
 /// The thresholds in force. The numbers come from repeated placings of real and simulated networks (docs/repeatability.md).

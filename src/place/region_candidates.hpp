@@ -8,6 +8,7 @@
 #include <collage/set/candidate.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -62,6 +63,17 @@ class region_candidates {
         }
   }
 
+  /// The costs of a backend's largest regions together; infinite if one has no kernel, or was not measured.
+  double cost_of_largest(std::uint32_t backend) const {
+    double sum = 0;
+    for (std::uint32_t i = 0; i < first_tried_; ++i) {
+      if (known_.candidates[i].backend != backend || !known_.candidates.is_region(i)) continue;
+      const measured_cost* const cost = known_.costs.find(known_.candidates[i]);
+      if (cost == nullptr || !cost->refusal.empty()) return std::numeric_limits<double>::infinity();
+      sum += cost->alone_ms;
+    }
+    return sum;
+  }
   /// How long building the largest regions should take; 0 if there are none.
   double expected_build_s() const {
     const budget_policy& rates = thresholds.budget;

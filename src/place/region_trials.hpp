@@ -22,6 +22,7 @@
 #include "placement_search.hpp"
 #include "placement_writer.hpp"
 #include "placing_state.hpp"
+#include "policy.hpp"
 #include "region_candidates.hpp"
 #include "round_quota.hpp"
 #include "whole_runs.hpp"
@@ -41,9 +42,10 @@ class region_trials {
   void run(placement_search& search) {
     const place_options& options = known_.task.options;
     double left_ms = options.regions.seconds * 1e3;  // which the backends share
-    std::size_t left = count_of_backends();
-    for (std::uint32_t b = 0; b < known_.task.backends.size() && !known_.task.until.is_over(); ++b) {
-      if (!regions_.takes_regions(b)) continue;
+    const std::vector<std::uint32_t> backends = promising_backends();
+    std::size_t left = backends.size();
+    for (const std::uint32_t b : backends) {
+      if (known_.task.until.is_over()) break;
       if (!operators_) {
         const search_result operators = search.best_of_operators();
         if (!search.keeps_bound(operators)) return;
@@ -115,10 +117,17 @@ class region_trials {
     any_divided_ = true;
   }
 
-  std::size_t count_of_backends() const {
-    std::size_t count = 0;
-    for (std::uint32_t b = 0; b < known_.task.backends.size(); ++b) count += regions_.takes_regions(b) ? 1U : 0U;
-    return count;
+  /// The backends that take regions, the fastest first by their largest ones. Those that are much slower are left out: parts of
+  /// them are slower than the same parts in a smaller element type, too.
+  std::vector<std::uint32_t> promising_backends() const {
+    std::vector<std::pair<double, std::uint32_t>> list;
+    for (std::uint32_t b = 0; b < known_.task.backends.size(); ++b)
+      if (regions_.takes_regions(b)) list.emplace_back(regions_.cost_of_largest(b), b);
+    std::ranges::sort(list);
+    std::vector<std::uint32_t> backends;
+    for (const auto& [ms, b] : list)
+      if (!std::isfinite(ms) || ms <= thresholds.most_slower_regions * list.front().first) backends.push_back(b);
+    return backends;
   }
   /// The groups of a placement as units of the search over regions.
   std::vector<region_unit> units_of(const placement& base, std::uint32_t backend) const {
