@@ -127,11 +127,9 @@ kernel step_runner::built_with(std::size_t step, std::uint32_t constant,
     g.nodes = s.nodes;
     if (const auto* const listed = std::get_if<group_step>(&s.how)) {
       const backend_entry& b = backend_named(backends_, listed->backend);
-      std::vector<std::uint32_t> nodes = s.nodes;
-      std::ranges::sort(nodes);
       build_context context(network_, threads_, *packed_, *b.space);
       const thread_scope scope(b, threads_);
-      made = b.build_group(group_of(network_, nodes), context);
+      made = b.build_group(group_of(network_, s.nodes), context);
     } else if (const auto found = planned_kernel::find(network_, backends_, g)) {
       build_context context(network_, threads_, *packed_, *found->backend->space);
       context.set_configuration(found->how);

@@ -75,12 +75,10 @@ match_record match_group(const graph& network, const plan_group& g, const kernel
 /// The group that a backend's rule found. Errors: the plan does not fit the backend.
 node_group rule_group(const graph& network, const plan_group& g, const backend_entry& b) {
   if (b.build_group == nullptr) throw plan_error(std::string("backend ") + b.name + " has no fusion rule", "plan");
-  std::vector<std::uint32_t> nodes = g.nodes;
-  std::ranges::sort(nodes);
-  for (const std::uint32_t n : nodes)
+  for (const std::uint32_t n : g.nodes)
     if (!takes_node(b, network, n))
       throw plan_error(std::string("backend ") + b.name + " does not run node " + network.node_name(n), "plan");
-  return group_of(network, nodes);
+  return group_of(network, g.nodes);
 }
 
 /// The configuration that a plan names for a match. Errors: the backend does not have it. `who` is the backend in the sentence.

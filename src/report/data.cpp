@@ -82,9 +82,7 @@ class writer {
   json group(std::uint32_t index) {
     const group_facts& f = all_.groups[index];
     const plan_group& g = *f.group;
-    std::vector<std::uint32_t> sorted = g.nodes;
-    std::ranges::sort(sorted);
-    const node_group border = group_of(*f.network, sorted);
+    const node_group border = group_of(*f.network, g.nodes);
     json made = {{"n", f.number},
                  {"l", text(f.label)},
                  {"r", f.runner},

@@ -35,9 +35,7 @@ std::string drawn_label(const graph& network, std::span<const std::uint32_t> nod
 }
 
 double bytes_of(const graph& network, const plan_group& g) {
-  std::vector<std::uint32_t> nodes = g.nodes;
-  std::ranges::sort(nodes);
-  const node_group group = group_of(network, nodes);
+  const node_group group = group_of(network, g.nodes);
   double bytes = 0;
   for (const auto* list : {&group.arguments, &group.outputs})
     for (const std::uint32_t v : *list)

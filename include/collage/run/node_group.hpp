@@ -19,13 +19,14 @@ struct node_group {
   bool contains(std::uint32_t node) const { return std::binary_search(nodes.begin(), nodes.end(), node); }
 };
 
-/// The group of these nodes, which are ascending.
+/// The group of these nodes, in whatever order they come. A plan lists them as its engine runs them.
 inline node_group group_of(const graph& network, std::span<const std::uint32_t> nodes) {
   node_group group;
   group.nodes.assign(nodes.begin(), nodes.end());
+  std::ranges::sort(group.nodes);
   const graph_view view = network.view();
   std::unordered_set<std::uint32_t> known;  // the arguments; a region may have thousands
-  for (const std::uint32_t n : nodes) {
+  for (const std::uint32_t n : group.nodes) {
     for (const std::uint32_t v : view.inputs_of(n)) {
       const std::int32_t producer = network.at(v).producer;
       const bool is_inside = producer >= 0 && group.contains(static_cast<std::uint32_t>(producer));

@@ -101,9 +101,7 @@ inline std::vector<weight_item> weights_of(const graph& network, backend_table b
   const auto* const step = std::get_if<group_step>(&g.step);
   const backend_entry* const backend = step == nullptr ? nullptr : find_backend(backends, step->backend);
   if (backend == nullptr || g.nodes.empty()) return {};
-  std::vector<std::uint32_t> nodes = g.nodes;
-  std::ranges::sort(nodes);
-  return weights_of(network, *backend, group_of(network, nodes));
+  return weights_of(network, *backend, group_of(network, g.nodes));
 }
 
 /// Adds what the kernels of a placement keep, subgraphs included.

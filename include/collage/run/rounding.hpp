@@ -71,9 +71,7 @@ inline std::vector<rounded_value> rounded_by_region(const graph& network, backen
   const auto* const step = std::get_if<group_step>(&g.step);
   const backend_entry* const backend = step == nullptr ? nullptr : find_backend(backends, step->backend);
   if (backend == nullptr || backend->rounds == nullptr) return {};
-  std::vector<std::uint32_t> nodes = g.nodes;
-  std::ranges::sort(nodes);
-  return backend->rounds(network, group_of(network, nodes), scales);
+  return backend->rounds(network, group_of(network, g.nodes), scales);
 }
 
 /// The values that the kernels and conversions of a placement round, without its subgraphs: sorted, each once.
