@@ -82,7 +82,8 @@ struct probe_result {
 ///
 /// The scales may be null, and values without one are not rounded to integers. `build` finds them in build_context::scales.
 ///
-/// Placing decides which regions it builds. A region is any set of nodes that the backend takes, with the views between them. No node of a region depends on the region through a node outside.
+/// Placing decides which regions it builds. A region is any set of nodes that the backend takes, with the views between them. No
+/// node of a region depends on the region through a node outside.
 template <fixed_string Name>
 struct backend {
   static constexpr auto name_text = Name;

@@ -13,6 +13,7 @@
 
 #include <collage/backend.hpp>
 #include <collage/backends/openvino_rounding.hpp>
+#include <collage/detail/fixed_string.hpp>
 #include <collage/dtype.hpp>
 #include <collage/graph/graph.hpp>
 #include <collage/pattern/pattern.hpp>
@@ -43,13 +44,13 @@ struct openvino : backend<"openvino"> {
   static probe_result probe();
 };
 
-/// The same in bfloat16, for plans in lower precision. The library stores values and weights in it, and adds in float32. Regions
-/// read and write float32.
-struct openvino_bf16 : backend<"openvino-bf16"> {
+/// Regions of openvino that compute in a smaller element type, for plans in lower precision. They read and write float32.
+template <fixed_string Name, dtype Element>
+struct openvino_variant : backend<Name> {
   using patterns = collage::patterns<>;
   using variant_of = openvino;
   static constexpr bool takes_regions = true;
-  static constexpr dtype rounds_to = dtype::bf16;
+  static constexpr dtype rounds_to = Element;
 
   static verdict takes(const graph& network, std::uint32_t node) {
     if (const verdict v = openvino::takes(network, node); !v) return v;
@@ -57,29 +58,20 @@ struct openvino_bf16 : backend<"openvino-bf16"> {
   }
   static verdict joins(const graph& network, std::uint32_t node) { return openvino::joins(network, node); }
   static std::vector<rounded_value> rounds(const graph& network, const node_group& group, const value_scales* scales) {
-    return detail::openvino_rounding(network, group, scales).in_bfloat16();
+    return detail::openvino_rounding(network, group, scales).all_to(Element);
   }
+};
+
+/// The same in bfloat16. The library stores values and weights in it, and adds in float32.
+struct openvino_bf16 : openvino_variant<"openvino-bf16", dtype::bf16> {
   static kernel build(const node_group& group, build_context& context);
   /// Not available on processors without instructions for bfloat16.
   static probe_result probe();
 };
 
-/// The same with integers of 8 bits, for plans in lower precision. The model has quantised operands, by the scales of their values, and
-/// int8 weights (detail::openvino_rounding says which). The library multiplies these, and decides itself what else it stores so.
-struct openvino_int8 : backend<"openvino-int8"> {
-  using patterns = collage::patterns<>;
-  using variant_of = openvino;
-  static constexpr bool takes_regions = true;
-  static constexpr dtype rounds_to = dtype::u8;
-
-  static verdict takes(const graph& network, std::uint32_t node) {
-    if (const verdict v = openvino::takes(network, node); !v) return v;
-    return detail::openvino_rounds_rightly(network, node);
-  }
-  static verdict joins(const graph& network, std::uint32_t node) { return openvino::joins(network, node); }
-  static std::vector<rounded_value> rounds(const graph& network, const node_group& group, const value_scales* scales) {
-    return detail::openvino_rounding(network, group, scales).in_integers();
-  }
+/// The same with integers of 8 bits. The model has quantised operands, by the scales of their values, and int8 weights
+/// (detail::openvino_rounding says which). The library multiplies these, and decides itself what else it stores so.
+struct openvino_int8 : openvino_variant<"openvino-int8", dtype::u8> {
   /// Errors: those of openvino; weights that contain NaN or infinity.
   static kernel build(const node_group& group, build_context& context);
   /// Not available on processors without VNNI, where products of integers saturate.

@@ -44,6 +44,11 @@ class openvino_rounding {
   openvino_rounding(const graph& network, const node_group& group, const value_scales* scales)
       : network_(network), view_(network_.view()), group_(group), scales_(scales) {}
 
+  /// In an element type: bfloat16, or uint8 for integers of 8 bits.
+  std::vector<rounded_value> all_to(dtype element) const {
+    return element == dtype::bf16 ? in_bfloat16() : in_integers();
+  }
+
   /// In bfloat16, the library stores every value and every weight. A value stays in float32 if the library fuses its only
   /// reader with the operator that computes it. Operators that only move numbers round nothing.
   std::vector<rounded_value> in_bfloat16() const {
@@ -59,8 +64,8 @@ class openvino_rounding {
     return sorted(std::move(list));
   }
 
-  /// As integers of 8 bits, the model that the adapter builds has what convolutions, products, sums and means read. Values are uint8,
-  /// and weights int8.
+  /// As integers of 8 bits, the model that the adapter builds has what convolutions, products, sums, means and maxima read. Values
+  /// are uint8, and weights int8.
   std::vector<rounded_value> in_integers() const {
     std::vector<rounded_value> list;
     for (const std::uint32_t n : group_.nodes) {
@@ -86,7 +91,9 @@ class openvino_rounding {
       if (!is_product || !has_scale(in[1])) return {};
       return {{in[0], dtype::u8}, {in[1], dtype::u8}};
     }
-    if (kind == kind_id<struct ops::average_pool> || kind == kind_id<struct ops::reduce_mean>) {
+    // The largest of a window is exact as an integer. So the convolution before it may write bytes.
+    if (kind == kind_id<struct ops::average_pool> || kind == kind_id<struct ops::reduce_mean> ||
+        kind == kind_id<struct ops::max_pool>) {
       if (!has_scale(in[0])) return {};
       return {{in[0], dtype::u8}};
     }
