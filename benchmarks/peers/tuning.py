@@ -28,8 +28,14 @@ class Tuner:
 
     def available(self) -> list[str]:
         """The backends that can be placed on here."""
-        listed = self.told(["backends", "--json"], 60)
-        return [one["name"] for one in listed if one["available"] and one["name"] != "reference" and not one.get("variant_of")]
+        return [one["name"] for one in self._backends() if one["available"] and one["name"] != "reference" and not one.get("variant_of")]
+
+    def rounding(self) -> frozenset[str]:
+        """The backends whose regions are in a smaller element type."""
+        return frozenset(one["name"] for one in self._backends() if one.get("rounds_to"))
+
+    def _backends(self) -> list[dict[str, Any]]:
+        return list(self.told(["backends", "--json"], 60))
 
     def plan(self, name: str, model: str, key: Key, threads: int, backends: BackendSet,
              shapes: Mapping[str, Sequence[int]]) -> dict[str, Any]:

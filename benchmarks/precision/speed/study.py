@@ -7,7 +7,7 @@ import json
 import os
 import pathlib
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from peers import machine, options, results
@@ -41,12 +41,12 @@ def pinned(threads: int) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def plan_facts(file: pathlib.Path) -> dict[str, Any]:
-    """What tables say of a plan: its errors, and how many of its groups have a form of a smaller element type. It is None for plans that
-    round nothing, as those of quantised files, whose values are integers in the file."""
+def plan_facts(file: pathlib.Path, rounding: Collection[str]) -> dict[str, Any]:
+    """What tables say of a plan: its errors, and how many of its groups have a form of a smaller element type, or are regions of the
+    backends `rounding`. It is None for plans that round nothing, as those of quantised files, whose values are integers in the file."""
     plan = json.loads(file.read_text(encoding="utf-8"))
     groups = [group for group in plan["chosen"]["groups"] if group["step"] != "view"]
-    lower = [group for group in groups if ":" in (group.get("layout") or "")]
+    lower = [group for group in groups if ":" in (group.get("layout") or "") or group.get("backend") in rounding]
     error = plan.get("error") or {}
     return {"groups": len(groups), "lower": len(lower) if error else None, "predicted": error.get("predicted"), "upper": error.get("upper")}
 
@@ -80,6 +80,7 @@ class Study:
         store = given.store.resolve() if given.store else self.out / "costs.db"
         self.tuner = Tuner(program, store, given.tune_seconds, self.out / "plans", {**self.machine, "program": results.digest(program)})
         self.backends = options.set_of(given.backends, self.tuner.available())
+        self.rounding = self.tuner.rounding()
         self.kept = results.Kept(self.out / "results")
 
     def about(self) -> dict[str, Any]:
@@ -195,7 +196,7 @@ class Study:
             key["samples"] = f"{self.given.samples} of seed {CALIBRATING}"
         made_on = dataclasses.replace(self.backends, label=one.name.replace("%", "percent"), algorithms=self.given.algorithms, more=tuple(words))
         made = self.tuner.plan(pathlib.Path(ready.files[one.file]).stem, ready.files[one.file], key, threads, made_on, ready.about["open"])
-        return {**made, **plan_facts(pathlib.Path(made["file"])), "digest": results.digest(pathlib.Path(made["file"]))}
+        return {**made, **plan_facts(pathlib.Path(made["file"]), self.rounding), "digest": results.digest(pathlib.Path(made["file"]))}
 
     def data(self, ready: Prepared) -> pathlib.Path:
         """As `collage tune --data` takes it: the file where there is one input, and else the folder."""

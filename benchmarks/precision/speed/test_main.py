@@ -156,7 +156,14 @@ class Parts(unittest.TestCase):
             file = pathlib.Path(room) / "plan.json"
             plan: dict[str, Any] = {"chosen": {"groups": [{"step": "group", "layout": "plain"}]}}
             file.write_text(json.dumps(plan))
-            self.assertEqual(plan_facts(file), {"groups": 1, "lower": None, "predicted": None, "upper": None})
+            self.assertEqual(plan_facts(file, ()), {"groups": 1, "lower": None, "predicted": None, "upper": None})
+
+    def test_regions_of_backends_that_round_are_in_lower_precision(self) -> None:
+        with tempfile.TemporaryDirectory() as room:
+            file = pathlib.Path(room) / "plan.json"
+            groups = [{"step": "group", "backend": name, "layout": "plain"} for name in ("coarse", "exact")]
+            file.write_text(json.dumps({"chosen": {"groups": groups}, "error": {"predicted": 0.01, "upper": 0.02}}))
+            self.assertEqual(plan_facts(file, {"coarse"}), {"groups": 2, "lower": 1, "predicted": 0.01, "upper": 0.02})
 
 
 if __name__ == "__main__":
