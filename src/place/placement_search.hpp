@@ -80,16 +80,19 @@ class placement_search {
   search_result best_unrounded() { return search_exactly({.rounding = false}); }
   /// The baseline of a backend. Other backends run the nodes that it refuses (`search_view::ranks` says which), and the placement
   /// lists these fallback nodes. Where the weights would take too much memory, it does without its kernels with the largest ones.
-  /// Nothing if that does not suffice.
+  /// Nothing if that does not suffice. The baseline of a backend whose regions round values: nothing if it exceeds the bound on the
+  /// error, or has none of these regions.
   std::optional<placement> single(std::uint32_t backend) {
     // Without need, no region of another backend takes part: for one missing operator, it could take the whole network.
     const bool operators_alone = !known_.task.backends[backend].takes_regions && view_.is_covered_by_operators();
     weight_caps caps;
-    const shown_candidates shown{.regions = !operators_alone, .rounding = false, .caps = &caps};
+    const bool may_round = known_.task.backends[backend].rounds_to.has_value();
+    const shown_candidates shown{.regions = !operators_alone, .rounding = may_round, .caps = &caps};
     for (;;) {
       const search_result alone = search_and_measure(
           [&](search_result& r) { return search::exact_by_rank(r.problem, view_.ranks(r, backend), view_.limits()); },
           shown);
+      if (may_round && (!view_.keeps_error(alone) || !takes_part(backend, alone))) return {};
       if (view_.keeps_bound(alone)) return write_single(backend, alone);
       if (!caps.lower(known_.weights, view_.candidates_in(alone)) ||
           !search::uncovered(view_.problem(shown).problem).empty())
@@ -108,6 +111,10 @@ class placement_search {
  private:
   static constexpr std::size_t least_told = 1000;  // searches over fewer nodes take less than a tenth of a second
 
+  bool takes_part(std::uint32_t backend, const search_result& in) const {
+    return std::ranges::any_of(view_.candidates_in(in),
+                               [&](std::uint32_t c) { return known_.candidates[c].backend == backend; });
+  }
   placement write_single(std::uint32_t backend, const search_result& alone) const {
     placement result = placement_writer(known_).write(known_.task.backends[backend].name, alone);
     for (const plan_group& g : result.groups)

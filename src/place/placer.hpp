@@ -200,8 +200,7 @@ class placer {
     made.memory = known_.weights.memory_of(made.chosen);
     made.first_cost_ms = made.chosen.cost_ms;
     for (std::uint32_t b = 0; b < task_.backends.size(); ++b)
-      if (task_.use[b] && runs_operators(task_.backends[b]) && !task_.backends[b].rounds_to &&
-          !task_.until.is_long_over())
+      if (task_.use[b] && runs_operators(task_.backends[b]) && !task_.until.is_long_over())
         if (std::optional<placement> single = search.single(b)) made.singles.push_back(*std::move(single));
     return made;
   }

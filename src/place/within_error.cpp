@@ -278,13 +278,23 @@ class placing_within_error {
     made.errors = errors;
     made.correction = correction;
     made.turns = number;
-    if (!expected || rounded_in(network_, backends_, made.chosen).empty()) return made;
+    const bool is_exact = rounded_in(network_, backends_, made.chosen).empty();
+    if (is_exact) forget_rounded_singles(made);  // no bound on their error stands in the plan
+    if (!expected || is_exact) return made;
     tell("confirming the plan on samples that were held back");
     const double start_s = detail::now_ms() / 1e3;
     const confirmation found = tested(made.chosen, exact);
     longest_test_s_ = std::max(longest_test_s_, detail::now_ms() / 1e3 - start_s);
     made.plan::error = plan_error{expected->most, expected->predicted, found.value, found.upper, found.samples};
     return made;
+  }
+  /// Removes the baselines that round values, and their times.
+  void forget_rounded_singles(plan& made) const {
+    std::erase_if(made.singles, [&](const placement& single) {
+      if (rounded_in(network_, backends_, single).empty()) return false;
+      std::erase_if(made.runs, [&](const plan_run& run) { return run.name == single.name; });
+      return true;
+    });
   }
   /// The error that single values predict for a placement, as a relative root mean square.
   double predicted(const placement& chosen, const std::vector<rounded_value>& values,

@@ -165,7 +165,26 @@ TEST(place_rounding_regions, one_runs_the_network_where_it_costs_nothing) {
   EXPECT_TRUE(made.optimal);
   EXPECT_EQ(c::rounded_in(network, c::table_of<regions_set>, made.chosen).size(),
             10U);  // the input, 3 weights, 6 results
-  for (const c::placement& single : made.singles) EXPECT_NE(single.name, coarse::name);  // singles round nothing
+}
+
+/// Their backend alone is a baseline of the comparison end to end. So the plan is never slower, whatever kernels cost alone.
+TEST(place_rounding_regions, run_as_a_baseline) {
+  const c::graph network = layers(3);
+  const auto singles_of = [&](double most, bool with_regions) {
+    c::place_options how = options(most, equal_errors(network, 1e-4, 1e-4));
+    how.regions.seconds = 0;
+    if (!with_regions) how.backends = {"rounder"};
+    std::vector<std::string> found;
+    const c::placed_plan made = c::place<regions_set>(network, how);
+    for (const c::placement& single : made.singles)
+      if (!c::rounded_in(network, c::table_of<regions_set>, single).empty()) found.push_back(single.name);
+    for (const std::string& name : found)
+      EXPECT_TRUE(std::ranges::any_of(made.runs, [&](const c::plan_run& run) { return run.name == name; }));
+    return found;
+  };
+  EXPECT_EQ(singles_of(0.04, true), std::vector<std::string>{"coarse"});
+  EXPECT_TRUE(singles_of(0.02, true).empty());  // 10 rounded values err more together
+  EXPECT_TRUE(singles_of(0.04, false).empty());
 }
 
 /// A region adds the errors of all that it rounds. Where that is too much, parts of it are tried.
