@@ -39,7 +39,7 @@ class fastest_of {
                        all[i].behind);
     };
     for (std::size_t i = 0; i < runs_.size(); ++i)
-      if (rank(i) < rank(incumbent)) incumbent = i;
+      if (rank(i) < rank(incumbent) && may_replace(i, incumbent)) incumbent = i;
     return incumbent;
   }
 
@@ -57,6 +57,13 @@ class fastest_of {
   }
 
  private:
+  /// Whether a placement ran often enough beside the incumbent to replace it. One round shows only a large difference: the time may
+  /// have been up before there were more.
+  bool may_replace(std::size_t i, std::size_t incumbent) const {
+    const paired_ratio r = runs_.ratio(i, incumbent);
+    if (r.rounds == 0 || r.rounds >= thresholds.selection.agreeing_rounds || !runs_.can_run(incumbent)) return true;
+    return r.median * thresholds.race.beaten < 1;
+  }
   /// Whether there are enough rounds. Few of them count if they all show a large difference: time may run out before there are
   /// more.
   static bool shows_something(const paired_ratio& r) {

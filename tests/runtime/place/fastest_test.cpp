@@ -53,6 +53,20 @@ TEST(fastest, incumbent_stays_where_nothing_is_known) {
   EXPECT_EQ(runs.found(1), 1U);
 }
 
+/// The time may be up after one round, which may have been disturbed.
+TEST(fastest, incumbent_stays_beside_one_that_hardly_ran) {
+  table runs(2);
+  runs.set(1, 0, 0.9, 0.05, 2);
+  EXPECT_EQ(runs.found(0), 0U);
+  runs.set(1, 0, 0.9, 0.05, 3);
+  EXPECT_EQ(runs.found(0), 1U);
+  runs.set(1, 0, 0.5, 0, 1);  // no disturbance is as large
+  EXPECT_EQ(runs.found(0), 1U);
+  runs.set(1, 0, 0.9, 0.05, 1);
+  runs.running[0] = false;
+  EXPECT_EQ(runs.found(0), 1U);
+}
+
 TEST(fastest, finds_none_that_is_significantly_slower) {
   table runs(3);
   runs.set(0, 1, 1.01, 0.005);  // significantly slower, by little
