@@ -206,6 +206,9 @@ struct place_options {
   std::function<bool()> cancel = {};
   /// Called with the first complete plan, and with each better one, for programs that may have to end before placing does.
   std::function<void(const plan&)> improved = {};
+  /// Whether a placement may become the plan. After the comparison end to end, the fastest one is asked about first, then the
+  /// next, until one may. Those that round nothing always may. Empty: all may.
+  std::function<bool(const placement&)> accepts = {};
   /// An earlier plan of this network. It takes part in the comparison, and is returned if it is faster.
   const plan* previous = nullptr;
   /// true: also refuses kernels that do not pass NaN and infinity on as the reference does. Each kernel is checked when it is

@@ -191,7 +191,7 @@ class comparison {
   /// Makes the plan the fastest placement that ran, with costs, runners-up and certificate by what is known now.
   search_result decide(plan& made) {
     placement_race& race = runs_.race();
-    runs_.find_selected();
+    runs_.find_accepted([this](const placement& p) { return known_.errors.may_be_selected(p); });
     const std::size_t winner = runs_.incumbent();
     report_ = trials_.report();
     if (trials_.before() && winner != *trials_.before())

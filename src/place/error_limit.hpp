@@ -93,6 +93,10 @@ class error_limit {
     const double most = task_.options.precision.most_error;
     return !is_needed() || nmse_of(p) <= most * most;
   }
+  /// Whether the caller lets a placement become the plan. The caller is not asked about one that rounds nothing.
+  bool may_be_selected(const placement& p) const {
+    return !task_.options.accepts || rounded_in(task_.network, task_.backends, p).empty() || task_.options.accepts(p);
+  }
   /// The amounts that candidates add together.
   std::int64_t of_all(std::span<const std::uint32_t> candidates) const {
     std::set<std::uint32_t> counted;

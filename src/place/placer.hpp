@@ -265,7 +265,7 @@ class placer {
     if (!can_be_selected(
             kept.chosen, known_, regions_, [&](std::uint32_t c) { return measurer.is_known_to_have_kernel(c); },
             [&](std::uint32_t c) { return measurer.is_known_to_convert(c); }) ||
-        !known_.errors.keeps(kept.chosen))
+        !known_.errors.keeps(kept.chosen) || !known_.errors.may_be_selected(kept.chosen))
       return false;
     const plan* const previous = task_.options.previous;
     if (previous == nullptr || previous->fingerprint != task_.network.fingerprint()) return true;

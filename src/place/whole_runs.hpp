@@ -94,6 +94,19 @@ class whole_runs {
     }
     incumbent_ = fastest_of(race_).selected(incumbent_);
   }
+  /// The same among those that `accepts` allows: others are released. The last one stays even if it is not allowed.
+  template <class Accepts>
+  void find_accepted(const Accepts& accepts) {
+    for (find_selected(); !accepts(race_.which(incumbent_)); find_selected()) {
+      const std::size_t refused = incumbent_;
+      race_.release(refused);
+      // Of those that never ran, the one with the smallest cost is next.
+      for (std::size_t i = 0; i < race_.size(); ++i)
+        if (race_.can_run(i) && (incumbent_ == refused || race_.which(i).cost_ms < race_.which(incumbent_).cost_ms))
+          incumbent_ = i;
+      if (incumbent_ == refused) return;
+    }
+  }
   /// The placement to select by the rounds so far.
   std::size_t selected() const {
     const fastest_of all(race_);

@@ -54,8 +54,8 @@ constexpr double most_correction = 1e3;
 constexpr double least_change = 0.8;
 /// The parts of the time that is left: for one turn, and for errors of single values.
 constexpr double share_of_turn = 0.45, share_of_errors = 0.3;
-/// Plans that are made once more by a complete placing.
-constexpr int most_full_turns = 2;
+/// Placements that are tested after a complete placing, beside the plan that it begins with.
+constexpr std::size_t most_tests_of_full = 4;
 /// Enough samples that a sample is left for each part.
 constexpr std::size_t least_held_back = 2;
 
@@ -244,21 +244,26 @@ class placing_within_error {
     if (options_.budget_s > 0) how.budget_s = std::max(share_of_turn * left_s(), 1e-3);
     return turn(number, values, errors, correction, exact, std::move(how));
   }
-  /// The plan of a quick turn again, with all that placing can do in the time that is left. If it is not confirmed, once more with a
-  /// larger correction. Otherwise the quick plan, as one of a placing that was interrupted: it did not run against others.
+  /// The plan of a quick turn again, with all that placing can do in the time that is left. The fastest placements of its comparison are
+  /// tested, until one is confirmed. Otherwise the quick plan, as one of a placing that was interrupted: it did not run against others.
   placed_within_error full_turn(placed_within_error quick, const std::vector<rounded_value>& values,
                                 const dynamic_engine& exact) {
     place_options how = options_;
     how.improved = {};
-    double correction = quick.correction;
-    for (int tries = 0; tries < most_full_turns && !is_over() && !is_ended(); ++tries) {
-      // The plan must be tested as well as the quick one.
-      if (options_.budget_s > 0) how.budget_s = std::max(left_s() - longest_test_s_, 1e-3);
+    const std::size_t most = tests_.size() + most_tests_of_full;
+    how.accepts = [&](const placement& p) {
+      const bool may_be_tested = tests_.size() < most && !is_over() && !is_ended();
+      return (find_test(p) != nullptr || may_be_tested) && tested(p, exact).upper <= options_.precision.most_error;
+    };
+    if (!is_over() && !is_ended()) {
+      constexpr double in_time = 2;  // tests
+      if (options_.budget_s > 0) how.budget_s = std::max(left_s() - in_time * longest_test_s_, 1e-3);
       try {
-        placed_within_error full = turn(quick.turns, values, quick.errors, correction, exact, how);
-        if (is_confirmed(full) || !full.plan::error) return full;
-        correction = std::max(correction, corrected(full));
-      } catch (const error&) { break; }
+        placed_within_error full = turn(quick.turns, values, quick.errors, quick.correction, exact, how);
+        const bool is_exact = !full.plan::error && quick.plan::error;
+        if (is_confirmed(full) || (!full.plan::error && !(is_exact && quick.chosen.cost_ms < full.chosen.cost_ms)))
+          return full;
+      } catch (const error&) {}  // the quick plan is left
     }
     quick.report.interrupted = true;
     return quick;
@@ -281,10 +286,7 @@ class placing_within_error {
     const bool is_exact = rounded_in(network_, backends_, made.chosen).empty();
     if (is_exact) forget_rounded_singles(made);  // no bound on their error stands in the plan
     if (!expected || is_exact) return made;
-    tell("confirming the plan on samples that were held back");
-    const double start_s = detail::now_ms() / 1e3;
     const confirmation found = tested(made.chosen, exact);
-    longest_test_s_ = std::max(longest_test_s_, detail::now_ms() / 1e3 - start_s);
     made.plan::error = plan_error{expected->most, expected->predicted, found.value, found.upper, found.samples};
     return made;
   }
@@ -312,14 +314,28 @@ class placing_within_error {
              return options_.precision.scales->of(e.value, e.element) == e.how;
            });
   }
+  /// The test of the same steps; null if there was none.
+  const confirmation* find_test(const placement& of) const {
+    const auto found = std::ranges::find_if(tests_, [&](const auto& one) { return same_steps(one.first, of); });
+    return found == tests_.end() ? nullptr : &found->second;
+  }
+  /// Tests a placement once.
+  confirmation tested(const placement& chosen, const dynamic_engine& exact) {
+    if (const confirmation* const known = find_test(chosen)) return *known;
+    tell("confirming the plan on samples that were held back");
+    const double start_s = detail::now_ms() / 1e3;
+    const confirmation found = compared(chosen, exact);
+    longest_test_s_ = std::max(longest_test_s_, detail::now_ms() / 1e3 - start_s);
+    tests_.emplace_back(chosen, found);
+    return found;
+  }
   /// Compares a placement with float32 on few samples that were held back. If its error is within the bound there, but not its confidence
   /// interval, all samples are tried.
-  confirmation tested(const placement& chosen, const dynamic_engine& exact) const {
+  confirmation compared(const placement& chosen, const dynamic_engine& exact) const {
     const dynamic_engine engine(network_, chosen, backends_, threads());
     // The more plans are tested, and the more often, the likelier is one that passes by chance.
     const std::size_t looks = held_back_ > first_tried ? 2 : 1;
-    // The last plan is tested again, with all that placing can do.
-    const double tests = static_cast<double>((std::max<std::size_t>(how_.most_turns, 1) + most_full_turns) * looks);
+    const double tests = static_cast<double>((std::max<std::size_t>(how_.most_turns, 1) + most_tests_of_full) * looks);
     confirm_options how;
     how.confidence = 1 - (1 - overall_confidence) / tests;
     how.samples = std::min(held_back_, first_tried);
@@ -381,6 +397,7 @@ class placing_within_error {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::size_t used_ = 0, held_back_ = 0;
   double longest_test_s_ = 0;
+  std::vector<std::pair<placement, confirmation>> tests_;
   std::optional<detail::scratch_store> scratch_;
   placement separate_;  // in which each value that may be rounded has memory
 };

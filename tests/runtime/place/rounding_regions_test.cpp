@@ -4,6 +4,7 @@
 #include <collage/graph/graph.hpp>
 #include <collage/ops.hpp>
 #include <collage/place.hpp>
+#include <collage/place/compare.hpp>
 #include <collage/place/within_error.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/kernel.hpp>
@@ -236,6 +237,24 @@ TEST(place_rounding_regions, constraints_hold_for_variants) {
   const auto found = coarse_groups(c::place<regions_set>(network, how).chosen);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].size(), 6U);
+}
+
+/// The caller may refuse placements. The next fastest is the plan then, and one that rounds nothing needs no leave.
+TEST(place_rounding_regions, are_no_plan_where_the_caller_refuses_them) {
+  const c::graph network = layers(3);
+  c::place_options how = options(0.01, equal_errors(network, 0, 0));
+  std::vector<c::placement> asked;
+  how.accepts = [&](const c::placement& p) {
+    asked.push_back(p);
+    return coarse_groups(p).empty();
+  };
+  const c::placed_plan made = c::place<regions_set>(network, how);
+  ASSERT_GE(asked.size(), 2U);
+  EXPECT_EQ(coarse_groups(asked.front()).size(), 1U);
+  EXPECT_TRUE(c::same_steps(asked.back(), made.chosen));
+  EXPECT_FALSE(c::rounded_in(network, c::table_of<regions_set>, made.chosen).empty());
+  how.accepts = [](const c::placement&) { return false; };
+  EXPECT_TRUE(c::rounded_in(network, c::table_of<regions_set>, c::place<regions_set>(network, how).chosen).empty());
 }
 
 TEST(place_within_error, regions_are_confirmed_like_other_kernels) {
