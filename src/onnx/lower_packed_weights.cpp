@@ -1,5 +1,5 @@
 // Products by weights of few bits, packed several to a byte: MatMulNBits of ONNX Runtime. They are unpacked while loading, so that
-// they are integers of 8 bits with a scale for each block, as in the standard's own files.
+// they are integers with a scale for each block, as in the standard's own files.
 #include <collage/io/onnx/lowering.hpp>
 #include <collage/op/elementwise.hpp>
 #include <collage/op/matmul.hpp>
@@ -20,6 +20,9 @@ namespace {
 struct packed_matrix {
   std::int64_t rows = 0, columns = 0, row_bytes = 0, bits = 4;
 
+  /// Of its numbers, once they are unpacked.
+  dtype type() const { return bits <= 4 ? dtype::u4 : dtype::u8; }
+
   /// The number at a place of a row, without its sign: low bits come first.
   std::uint8_t at(const std::byte* bytes, std::int64_t row, std::int64_t column) const {
     const std::int64_t first = column * bits;
@@ -28,7 +31,7 @@ struct packed_matrix {
   }
 };
 
-/// A loaded constant of uint8 as a matrix of one number for each byte.
+/// A loaded constant of uint8 as a matrix of numbers.
 value unpacked(lowering& n, std::size_t operand, const packed_matrix& m, const char* what) {
   const value v = n.operand(operand);
   if (n.element_type_of(v) != dtype::u8) n.unsupported(std::string(what) + " of another type than uint8");
@@ -36,7 +39,7 @@ value unpacked(lowering& n, std::size_t operand, const packed_matrix& m, const c
     n.invalid("its " + std::string(what) + " have " + std::to_string(n.dims_of(v).elements()) +
               " bytes, and its attributes need " + std::to_string(m.rows * m.row_bytes));
   const std::byte* const bytes = n.driver().builder().contents_of(v).bytes.get();
-  const tensor_type type{dtype::u8, {m.rows, m.columns}};
+  const tensor_type type{m.type(), {m.rows, m.columns}};
   const std::shared_ptr<std::byte> list = allocate_bytes(type.bytes());
   for (std::int64_t row = 0; row < m.rows; ++row)
     for (std::int64_t column = 0; column < m.columns; ++column)
@@ -46,11 +49,12 @@ value unpacked(lowering& n, std::size_t operand, const packed_matrix& m, const c
 
 /// The zero point of each block: packed like the weights, or the middle of the range.
 value zero_points(lowering& n, std::int64_t rows, std::int64_t blocks, std::int64_t bits) {
+  const packed_matrix packed{rows, blocks, (blocks * bits + 7) / 8, bits};
   if (n.has(3)) {
     if (!n.is_known(n.operand(3))) n.unsupported("zero points that are computed");
-    return unpacked(n, 3, {rows, blocks, (blocks * bits + 7) / 8, bits}, "zero points");
+    return unpacked(n, 3, packed, "zero points");
   }
-  return n.filled({dtype::u8, {rows, blocks}}, static_cast<double>(std::int64_t{1} << (bits - 1)));
+  return n.filled({packed.type(), {rows, blocks}}, static_cast<double>(std::int64_t{1} << (bits - 1)));
 }
 
 void lower_matmul_n_bits(lowering& n) {

@@ -9,6 +9,7 @@
 #include <collage/backends/portable_bytes.hpp>
 #include <collage/backends/portable_dynamic_quantise.hpp>
 #include <collage/backends/portable_quantised.hpp>
+#include <collage/backends/portable_weights.hpp>
 #include <collage/pattern/single.hpp>
 #include <cstddef>
 
@@ -33,11 +34,11 @@ struct from_reference : pattern<"from_reference"> {
 /// Needs no library and is always there. A kernel made from the reference allocates while it runs, and throws where its
 /// data break a rule, an index out of range.
 struct portable : backend<"portable"> {
-  using patterns =
-      collage::patterns<portable_patterns::loops, portable_patterns::quantised_function,
-                        portable_patterns::quantised_pair, portable_patterns::quantised_mean,
-                        portable_patterns::dynamic_quantize, portable_patterns::byte_function,
-                        portable_patterns::byte_gate, portable_patterns::byte_pair, portable_patterns::from_reference>;
+  using patterns = collage::patterns<portable_patterns::loops, portable_patterns::quantised_function,
+                                     portable_patterns::quantised_pair, portable_patterns::quantised_mean,
+                                     portable_patterns::dynamic_quantize, portable_patterns::byte_function,
+                                     portable_patterns::byte_gate, portable_patterns::byte_pair,
+                                     portable_patterns::product_by_integers, portable_patterns::from_reference>;
 
   static constexpr verdict accepts(const any_match& m);
   static kernel build(const any_match& m, build_context& context);
@@ -60,6 +61,7 @@ constexpr verdict portable::accepts(const any_match& m) {
     if (!m.type_of(m.graph().output_of(node, i)).dims.is_concrete()) return {false, "its shapes must be known"};
   for (const std::uint32_t v : m.arguments())
     if (!m.type_of(v).dims.is_concrete()) return {false, "its shapes must be known"};
+  if (detail::host::is_product_by_integers(m)) return detail::host::accepts_product_by_integers(m);
   if (detail::host::is_of_reals_on_bytes(m)) return detail::host::accepts_reals_on_bytes(m);
   if (m.nodes().size() > 1) return detail::host::accepts_quantised(m);
   return {};

@@ -10,6 +10,7 @@
 #include <collage/backends/impl/portable_quantised.hpp>
 #include <collage/backends/impl/portable_quantised_windows.hpp>
 #include <collage/backends/impl/portable_recurrent.hpp>
+#include <collage/backends/impl/portable_weights.hpp>
 #include <collage/backends/impl/team.hpp>
 #include <collage/backends/portable.hpp>
 #include <collage/backends/reference.hpp>
@@ -109,7 +110,7 @@ inline kernel build_from_reference(const any_match& m, build_context& context) {
 
 /// Whether loops on integers of 8 bits serve images with channels last, too.
 inline bool serves_channels_last(const any_match& m) {
-  if (is_dynamic_quantize(m)) return false;
+  if (is_dynamic_quantize(m) || is_product_by_integers(m)) return false;
   return can_have_channels_last(m) && (m.nodes().size() > 1 || is_on_bytes(m, m.nodes().back()));
 }
 
@@ -162,6 +163,7 @@ kernel portable::build(const any_match& m, build_context& context) {
   if (const std::size_t first = first_byte_variant(m); context.choice() >= first)
     return build_byte_variant(m, context, byte_variants(m).at(context.choice() - first));
   if (detail::is_dynamic_quantize(m)) return build_dynamic_quantise(m, context);
+  if (is_product_by_integers(m)) return build_product_by_integers(m, context);
   if (std::optional<kernel> made = build_on_bytes(m, context)) return *std::move(made);
   const std::uint32_t node = m.nodes().back();
   if (portable_quantises(m, node)) return build_portable_quantise(m, context);
