@@ -206,8 +206,9 @@ struct place_options {
   std::function<bool()> cancel = {};
   /// Called with the first complete plan, and with each better one, for programs that may have to end before placing does.
   std::function<void(const plan&)> improved = {};
-  /// Whether a placement may become the plan. After the comparison end to end, the fastest one is asked about first, then the
-  /// next, until one may. Those that round nothing always may. Empty: all may.
+  /// Whether a placement that rounds values may become the plan. It is called for each that would be the fastest in the comparison end
+  /// to end, and for baselines before they run. If it returns false, the next fastest is tried. Plans that were not compared are not
+  /// passed to it, and neither are those of `improved`. Empty: all may.
   std::function<bool(const placement&)> accepts = {};
   /// An earlier plan of this network. It takes part in the comparison, and is returned if it is faster.
   const plan* previous = nullptr;

@@ -4,6 +4,7 @@
 
 #include <collage/backends/reference.hpp>
 #include <collage/op/quantise.hpp>
+#include <collage/pass/detail/weight_matrix.hpp>
 
 #include <algorithm>
 
@@ -106,8 +107,8 @@ bool importer::foldable(const kind_info& kind, std::span<const value> operands, 
     elements += r.type.dims.elements();
   }
   if (operands.size() < kind.inputs.least || operands.size() > kind.inputs.most) return false;
-  // Kernels on integers read weights of 8 bits as they are. `fold_constants` sees all readers, and folds the others.
-  if (kind.id == kind_id<struct ops::dequantize_linear> && is_8_bit_integer(in[0].type) && in[0].dims.rank >= 2)
+  // Some kernels read weights of 4 and 8 bits as they are. `fold_constants` sees all readers, and folds the others.
+  if (kind.id == kind_id<struct ops::dequantize_linear> && detail::is_weight_type(in[0].type) && in[0].dims.rank >= 2)
     return false;
   inference io{in, out, integers};
   if (!kind.infer(words.list(), io)) return false;  // adding the node says what is wrong

@@ -20,7 +20,7 @@ namespace {
 struct packed_matrix {
   std::int64_t rows = 0, columns = 0, row_bytes = 0, bits = 4;
 
-  /// Of its numbers, once they are unpacked.
+  /// The element type of its numbers once they are unpacked.
   dtype type() const { return bits <= 4 ? dtype::u4 : dtype::u8; }
 
   /// The number at a place of a row, without its sign: low bits come first.

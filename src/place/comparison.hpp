@@ -64,6 +64,8 @@ class comparison {
 
   /// The report of the search over regions.
   const region_report& regions() const { return report_; }
+  /// Whether the caller refused a placement.
+  bool has_refused() const { return runs_.has_refused(); }
   /// The rounds of the race.
   const round_log& log() const { return runs_.race().log(); }
 
@@ -71,6 +73,7 @@ class comparison {
   search_result run_all(plan& made) {
     placement_race& race = runs_.race();
     runs_.set_incumbent(race.add(made.chosen));
+    std::erase_if(made.singles, [this](const placement& s) { return !runs_.may_be_selected(s); });
     for (const placement& s : made.singles) singles_.push_back(race.add(s, race_role::baseline));
     const place_options& options = known_.task.options;
     if (known_.errors.is_needed()) add_unrounded();
@@ -161,7 +164,9 @@ class comparison {
                                wanted_algorithms(known_.task.options))
              .is_direct())
       return {};
-    if (!known_.weights.keeps(previous.chosen) || !known_.errors.keeps(previous.chosen)) return {};
+    if (!known_.weights.keeps(previous.chosen) || !known_.errors.keeps(previous.chosen) ||
+        !runs_.may_be_selected(previous.chosen))
+      return {};
     // Its kernels need costs, too.
     regions_.add_those_of(previous.chosen);
     configuration_candidates(known_).add_those_of(previous.chosen);
@@ -191,7 +196,7 @@ class comparison {
   /// Makes the plan the fastest placement that ran, with costs, runners-up and certificate by what is known now.
   search_result decide(plan& made) {
     placement_race& race = runs_.race();
-    runs_.find_accepted([this](const placement& p) { return known_.errors.may_be_selected(p); });
+    runs_.find_selected();
     const std::size_t winner = runs_.incumbent();
     report_ = trials_.report();
     if (trials_.before() && winner != *trials_.before())

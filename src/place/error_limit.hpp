@@ -34,6 +34,11 @@ struct error_use {
   std::int64_t amount = 0;  ///< in units of `error_limit`
 };
 
+/// Whether the caller lets a placement become the plan (`place_options::accepts`).
+inline bool is_accepted(const place_task& task, const placement& p) {
+  return !task.options.accepts || rounded_in(task.network, task.backends, p).empty() || task.options.accepts(p);
+}
+
 /// Amounts are those of `rounded_by` (run/rounding.hpp), and of conversions.
 class error_limit {
  public:
@@ -92,10 +97,6 @@ class error_limit {
   bool keeps(const placement& p) const {
     const double most = task_.options.precision.most_error;
     return !is_needed() || nmse_of(p) <= most * most;
-  }
-  /// Whether the caller lets a placement become the plan. The caller is not asked about one that rounds nothing.
-  bool may_be_selected(const placement& p) const {
-    return !task_.options.accepts || rounded_in(task_.network, task_.backends, p).empty() || task_.options.accepts(p);
   }
   /// The amounts that candidates add together.
   std::int64_t of_all(std::span<const std::uint32_t> candidates) const {

@@ -108,6 +108,11 @@ class placement_race {
 
   /// Stops a placement and releases its kernels and memory. Its rounds stay known.
   void release(std::size_t i) { runners_[i].release(); }
+  /// The same for one that cannot become the plan. Those that it beat run again.
+  void refuse(std::size_t i) {
+    release(i);
+    log_.leave_out(i);
+  }
 
   bool can_run(std::size_t i) const { return runners_[i].can_run(); }
   bool is_baseline(std::size_t i) const { return runners_[i].is_baseline(); }

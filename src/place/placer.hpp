@@ -253,7 +253,8 @@ class placer {
         report_.rounds = runs.log().size();
         report_.rounds_apart = runs.log().count(cache_regime::split);
         describe(made, last);
-        if (kept && !task_.until.is_over()) kept->put(begun, known_.views, made);
+        // The store does not know why the caller refused something.
+        if (kept && !task_.until.is_over() && !runs.has_refused()) kept->put(begun, known_.views, made);
       });
     progress_.best_ms = made.chosen.cost_ms;
     report_.comparing_s = (now_ms() - start) / 1e3;
@@ -265,7 +266,7 @@ class placer {
     if (!can_be_selected(
             kept.chosen, known_, regions_, [&](std::uint32_t c) { return measurer.is_known_to_have_kernel(c); },
             [&](std::uint32_t c) { return measurer.is_known_to_convert(c); }) ||
-        !known_.errors.keeps(kept.chosen) || !known_.errors.may_be_selected(kept.chosen))
+        !known_.errors.keeps(kept.chosen) || !is_accepted(task_, kept.chosen))
       return false;
     const plan* const previous = task_.options.previous;
     if (previous == nullptr || previous->fingerprint != task_.network.fingerprint()) return true;

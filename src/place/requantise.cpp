@@ -110,7 +110,8 @@ requantised_network requantise(const graph& quantised) {
       before.emplace(made.network.value_name(v), surroundings(made.network, v));
   requantised_network result;
   // Whatever their size, weights are no integers any more.
-  result.network = optimise(fold_constants(made.network, {.largest = std::numeric_limits<std::size_t>::max()}));
+  result.network = optimise(
+      fold_constants(made.network, {.largest = std::numeric_limits<std::size_t>::max(), .leaves_weights = false}));
   range_list ranges(result.network);
   for (std::uint32_t v = 0; v < result.network.values().size(); ++v) {
     const auto known = made.intervals.find(result.network.value_name(v));

@@ -74,8 +74,9 @@ inline paired_ratio joined(const paired_ratio& shared, const paired_ratio& split
           std::sqrt(shared.high * split.high), shared.rounds + split.rounds};
 }
 
-/// How a placement compares with another.
+/// How a placement compares with another. No rounds count if one of them is left out.
 inline paired_ratio ratio_of(const round_log& log, std::size_t placement, std::size_t to) {
+  if (log.leaves_out(placement) || log.leaves_out(to)) return {};
   return joined(ratio_in(log, placement, to, cache_regime::shared), ratio_in(log, placement, to, cache_regime::split));
 }
 
@@ -92,6 +93,7 @@ inline bool is_slower(const round_log& log, std::size_t placement, std::size_t p
   for (std::size_t other = 0; other < placements; ++other) {
     // A placement that ran only in split caches ran to measure its kernels, and is not compared.
     if (other == placement || (main_regime(log, other) == cache_regime::split && !is_split)) continue;
+    if (log.leaves_out(other)) continue;
     const paired_ratio shared = ratio_in(log, placement, other, cache_regime::shared),
                        split = ratio_in(log, placement, other, cache_regime::split);
     const bool lacks_half =

@@ -42,6 +42,12 @@ class round_log {
  public:
   void append(race_round round) { rounds_.push_back(std::move(round)); }
   void clear() { rounds_.clear(); }
+  /// From now on, others are not compared with this placement: it cannot become the plan. Its times stay known.
+  void leave_out(std::size_t placement) {
+    left_out_.resize(std::max(left_out_.size(), placement + 1));
+    left_out_[placement] = true;
+  }
+  bool leaves_out(std::size_t placement) const { return placement < left_out_.size() && left_out_[placement]; }
 
   const std::vector<race_round>& rounds() const { return rounds_; }
   std::size_t size() const { return rounds_.size(); }
@@ -84,6 +90,7 @@ class round_log {
   }
 
   std::vector<race_round> rounds_;
+  std::vector<bool> left_out_;  // by placement
 };
 
 }  // namespace detail

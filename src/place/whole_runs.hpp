@@ -8,6 +8,7 @@
 #include <new>
 #include <optional>
 #include "cost_measurer.hpp"
+#include "error_limit.hpp"
 #include "fastest.hpp"
 #include "place_task.hpp"
 #include "placement_race.hpp"
@@ -70,8 +71,31 @@ class whole_runs {
     }
   }
 
-  /// Finds the fastest of the placements that ran.
-  void find_fastest() { incumbent_ = fastest_of(race_).find(incumbent_); }
+  /// Whether a placement may become the plan.
+  bool may_be_selected(const placement& p) {
+    const bool may = is_accepted(task_, p);
+    has_refused_ = has_refused_ || !may;
+    return may;
+  }
+  /// Whether it was false for some placement.
+  bool has_refused() const { return has_refused_; }
+
+  /// Finds the fastest of the placements that ran and may become the plan. The last one stays even if it may not.
+  void find_fastest() {
+    for (;;) {
+      incumbent_ = fastest_of(race_).find(incumbent_);
+      if (allowed_ == incumbent_ && race_.can_run(incumbent_)) return;
+      if (may_be_selected(race_.which(incumbent_))) break;
+      race_.refuse(incumbent_);
+      const std::size_t refused = incumbent_;
+      // If none of the others ran, the one with the smallest cost is next.
+      for (std::size_t i = 0; i < race_.size(); ++i)
+        if (race_.can_run(i) && (incumbent_ == refused || race_.which(i).cost_ms < race_.which(incumbent_).cost_ms))
+          incumbent_ = i;
+      if (incumbent_ == refused) break;
+    }
+    allowed_ = incumbent_;
+  }
 
   /// Selects a placement. First runs more rounds if the fastest placement has too few undisturbed ones, because it joined late or
   /// was often disturbed.
@@ -94,23 +118,10 @@ class whole_runs {
     }
     incumbent_ = fastest_of(race_).selected(incumbent_);
   }
-  /// The same among those that `accepts` allows: others are released. The last one stays even if it is not allowed.
-  template <class Accepts>
-  void find_accepted(const Accepts& accepts) {
-    for (find_selected(); !accepts(race_.which(incumbent_)); find_selected()) {
-      const std::size_t refused = incumbent_;
-      race_.release(refused);
-      // Of those that never ran, the one with the smallest cost is next.
-      for (std::size_t i = 0; i < race_.size(); ++i)
-        if (race_.can_run(i) && (incumbent_ == refused || race_.which(i).cost_ms < race_.which(incumbent_).cost_ms))
-          incumbent_ = i;
-      if (incumbent_ == refused) return;
-    }
-  }
-  /// The placement to select by the rounds so far.
+  /// The placement to select by the rounds so far. One that `accepts` does not know yet is not selected.
   std::size_t selected() const {
     const fastest_of all(race_);
-    return all.selected(all.find(incumbent_));
+    return all.selected(task_.options.accepts ? incumbent_ : all.find(incumbent_));
   }
 
  private:
@@ -119,6 +130,8 @@ class whole_runs {
   std::size_t distrusts_;  // the measurer's count when the race's rounds began
   placement_race race_;
   std::size_t incumbent_ = 0;
+  std::optional<std::size_t> allowed_;  // it may become the plan
+  bool has_refused_ = false;
 };
 
 }  // namespace

@@ -1,5 +1,4 @@
-// Placing within an error bound: measures the errors of single values, places,
-// and confirms the plan on samples held back.
+// Placing within an error bound: measures the errors of single values, places, and confirms the plan on samples held back.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -16,6 +15,7 @@
 #include <collage/run/limits.hpp>
 #include <collage/run/precision.hpp>
 #include <collage/run/rounding.hpp>
+#include <exception>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -33,8 +33,7 @@ namespace collage::inline v0 {
 
 namespace {
 
-/// The same options with errors, so that candidates may round. The errors
-/// themselves are not read.
+/// The same options with errors, so that candidates may round. The errors themselves are not read.
 place_options with_some_errors(const place_options& given) {
   place_options how = given;
   how.precision.most_error = std::max(given.precision.most_error, 1e-3);
@@ -48,14 +47,13 @@ constexpr double correction_margin = 1.05, more_margin = 1.1;
 constexpr double overall_confidence = 0.95;
 /// So many samples are tried first. More, up to all, are only tried where these do not decide.
 constexpr std::size_t first_tried = 32;
-/// Where nothing can be computed from an infinite error.
-constexpr double most_correction = 1e3;
+constexpr double most_correction = 1e3;  ///< where nothing can be computed from an infinite error
 /// A smaller correction is worth another turn only if it is smaller than this part of the one before.
 constexpr double least_change = 0.8;
 /// The parts of the time that is left: for one turn, and for errors of single values.
 constexpr double share_of_turn = 0.45, share_of_errors = 0.3;
 /// Placements that are tested after a complete placing, beside the plan that it begins with.
-constexpr std::size_t most_tests_of_full = 4;
+constexpr std::size_t most_tests_of_full = 8;
 /// Enough samples that a sample is left for each part.
 constexpr std::size_t least_held_back = 2;
 
@@ -244,25 +242,27 @@ class placing_within_error {
     if (options_.budget_s > 0) how.budget_s = std::max(share_of_turn * left_s(), 1e-3);
     return turn(number, values, errors, correction, exact, std::move(how));
   }
-  /// The plan of a quick turn again, with all that placing can do in the time that is left. The fastest placements of its comparison are
-  /// tested, until one is confirmed. Otherwise the quick plan, as one of a placing that was interrupted: it did not run against others.
+  /// The plan of a quick turn again, with all that placing can do in the time that is left. The fastest of its comparison are tested, and
+  /// stay out if they fail. If nothing could be compared, the quick plan, as one of a placing that was interrupted.
   placed_within_error full_turn(placed_within_error quick, const std::vector<rounded_value>& values,
                                 const dynamic_engine& exact) {
     place_options how = options_;
     how.improved = {};
     const std::size_t most = tests_.size() + most_tests_of_full;
     how.accepts = [&](const placement& p) {
-      const bool may_be_tested = tests_.size() < most && !is_over() && !is_ended();
-      return (find_test(p) != nullptr || may_be_tested) && tested(p, exact).upper <= options_.precision.most_error;
+      if (options_.accepts && !options_.accepts(p)) return false;
+      if (find_test(p) == nullptr && (tests_.size() >= most || is_over() || is_ended())) return false;
+      try {
+        return tested(p, exact).upper <= options_.precision.most_error;
+      } catch (const std::exception&) { return false; }  // it cannot be built
     };
     if (!is_over() && !is_ended()) {
-      constexpr double in_time = 2;  // tests
-      if (options_.budget_s > 0) how.budget_s = std::max(left_s() - in_time * longest_test_s_, 1e-3);
+      // The fastest may be found at the end, and must be tested.
+      if (options_.budget_s > 0) how.budget_s = std::max(left_s() - longest_test_s_, 1e-3);
       try {
         placed_within_error full = turn(quick.turns, values, quick.errors, quick.correction, exact, how);
-        const bool is_exact = !full.plan::error && quick.plan::error;
-        if (is_confirmed(full) || (!full.plan::error && !(is_exact && quick.chosen.cost_ms < full.chosen.cost_ms)))
-          return full;
+        const bool has_run = !full.runs.empty() || !quick.plan::error;
+        if (is_confirmed(full) || (!full.plan::error && has_run)) return full;
       } catch (const error&) {}  // the quick plan is left
     }
     quick.report.interrupted = true;
@@ -284,15 +284,18 @@ class placing_within_error {
     made.correction = correction;
     made.turns = number;
     const bool is_exact = rounded_in(network_, backends_, made.chosen).empty();
-    if (is_exact) forget_rounded_singles(made);  // no bound on their error stands in the plan
+    forget_untested_singles(made, is_exact);
     if (!expected || is_exact) return made;
     const confirmation found = tested(made.chosen, exact);
     made.plan::error = plan_error{expected->most, expected->predicted, found.value, found.upper, found.samples};
     return made;
   }
-  /// Removes the baselines that round values, and their times.
-  void forget_rounded_singles(plan& made) const {
+  /// Removes baselines that round values and did not pass a test, and their times. Beside an exact plan, those that passed as well: no
+  /// bound on their error stands in it.
+  void forget_untested_singles(plan& made, bool is_exact) const {
     std::erase_if(made.singles, [&](const placement& single) {
+      const confirmation* const test = is_exact ? nullptr : find_test(single);
+      if (test != nullptr && test->upper <= options_.precision.most_error) return false;
       if (rounded_in(network_, backends_, single).empty()) return false;
       std::erase_if(made.runs, [&](const plan_run& run) { return run.name == single.name; });
       return true;
@@ -323,19 +326,19 @@ class placing_within_error {
   confirmation tested(const placement& chosen, const dynamic_engine& exact) {
     if (const confirmation* const known = find_test(chosen)) return *known;
     tell("confirming the plan on samples that were held back");
-    const double start_s = detail::now_ms() / 1e3;
+    const double start_ms = detail::now_ms();
     const confirmation found = compared(chosen, exact);
-    longest_test_s_ = std::max(longest_test_s_, detail::now_ms() / 1e3 - start_s);
+    longest_test_s_ = std::max(longest_test_s_, (detail::now_ms() - start_ms) / 1e3);
     tests_.emplace_back(chosen, found);
     return found;
   }
   /// Compares a placement with float32 on few samples that were held back. If its error is within the bound there, but not its confidence
   /// interval, all samples are tried.
   confirmation compared(const placement& chosen, const dynamic_engine& exact) const {
-    const dynamic_engine engine(network_, chosen, backends_, threads());
+    const dynamic_engine engine(network_, chosen, backends_, threads(), packed_);
     // The more plans are tested, and the more often, the likelier is one that passes by chance.
     const std::size_t looks = held_back_ > first_tried ? 2 : 1;
-    const double tests = static_cast<double>((std::max<std::size_t>(how_.most_turns, 1) + most_tests_of_full) * looks);
+    const auto tests = static_cast<double>((how_.most_turns + most_tests_of_full + 1) * looks);
     confirm_options how;
     how.confidence = 1 - (1 - overall_confidence) / tests;
     how.samples = std::min(held_back_, first_tried);
@@ -398,6 +401,7 @@ class placing_within_error {
   std::size_t used_ = 0, held_back_ = 0;
   double longest_test_s_ = 0;
   std::vector<std::pair<placement, confirmation>> tests_;
+  std::shared_ptr<packed_weights> packed_ = std::make_shared<packed_weights>();  // of the plans that are tested
   std::optional<detail::scratch_store> scratch_;
   placement separate_;  // in which each value that may be rounded has memory
 };

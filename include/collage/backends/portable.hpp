@@ -46,6 +46,7 @@ struct portable : backend<"portable"> {
   /// stores as uint8 follow.
   static std::size_t choices(const any_match& m);
   static void layouts(const any_match& m, std::size_t choice, value_forms& to);
+  static kept_constants weights(const any_match& m, const configuration& how);
   static probe_result probe();
   static int enter(int threads);
   static void leave(int token);

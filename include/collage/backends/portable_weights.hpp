@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace collage::inline v0 {
@@ -47,9 +48,12 @@ constexpr verdict accepts_product_by_integers(const any_match& m) {
   const std::uint32_t product = product_in(m);
   const std::optional<weight_matrix> weights = weight_matrix_of(m.graph(), product);
   if (!weights)
-    return {false,
-            "the weights must be a matrix of 4 or 8 bits, with scales in float32 for columns or for blocks of rows"};
-  if (weights->block < weights->rows && weights->block < 16) return {false, "blocks must have at least 16 rows"};
+    return {
+        false,
+        "the weights must be a matrix of 4 or 8 bits, with scales in float32 for columns or for blocks of at least 16 rows"};
+  const std::int32_t before = m.at(m.inputs_of(product)[0]).producer;
+  if (before >= 0 && m.is(static_cast<std::uint32_t>(before), ops::dequantize_linear))
+    return {false, "the left operand is dequantised, too: kernels on integers multiply both"};
   if (rows_of_left(m.graph(), product) == 0)
     return {false, "the rows of the left operand must follow each other in memory"};
   if (const std::optional<std::uint32_t> row = added_row(m)) {
@@ -59,6 +63,24 @@ constexpr verdict accepts_product_by_integers(const any_match& m) {
     if (!fits) return {false, "what is added must be one number for each column"};
   }
   return {};
+}
+
+/// The integers lie in panels of so many columns, and those of 4 bits two to a byte.
+inline constexpr std::int64_t panel_columns = 64;
+constexpr std::int64_t panels_of(const weight_matrix& m) { return (m.columns + panel_columns - 1) / panel_columns; }
+constexpr std::int64_t row_bytes_of(const weight_matrix& m) {
+  return m.type == dtype::i4 || m.type == dtype::u4 ? panel_columns / 2 : panel_columns;
+}
+inline std::string form_of_panels(const weight_matrix& m) {
+  return "panels of " + std::string(name_of(m.type)) + (m.is_transposed ? " rows, " : " columns, ") +
+         std::to_string(m.rows) + "x" + std::to_string(m.columns) + " in blocks of " + std::to_string(m.block);
+}
+/// The constants that a kernel keeps: the panels with their scales and, at most, as many zero points.
+inline kept_constants weights_of_product(const any_match& m) {
+  const std::optional<weight_matrix> weights = weight_matrix_of(m.graph(), product_in(m));
+  if (!weights) return {};
+  const std::int64_t panel = row_bytes_of(*weights) * weights->rows + 8 * panel_columns * weights->blocks();
+  return {{weights->integers, form_of_panels(*weights), static_cast<std::size_t>(panel * panels_of(*weights))}};
 }
 
 }  // namespace detail::host

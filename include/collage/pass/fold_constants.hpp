@@ -19,6 +19,8 @@ struct fold_options {
   /// The largest result that is folded, in bytes of all outputs of a node. A larger one is folded only if the operands
   /// are as large: folding must not make a network much bigger.
   std::size_t largest = std::size_t{16} << 20;
+  /// Whether weights that alone are quantised stay so where they bind a product (`detail::is_bound_by_weights`).
+  bool leaves_weights = true;
 };
 
 namespace detail {
@@ -52,7 +54,7 @@ class folder {
   bool computable(rewriter& r, std::uint32_t node, const std::vector<value>& operands) const {
     const kind_info& kind = *from_.node(node).kind;
     if ((kind.reference == nullptr && kind.body == nullptr) || kind.bodies != 0) return false;
-    if (stays_quantised(from_, node)) return false;
+    if (stays_quantised(from_, node, options_.leaves_weights)) return false;
     std::vector<tensor_type> in, out(from_.node(node).outputs);
     std::vector<list_view<const std::int64_t>> integers;
     std::size_t read = 0, written = 0;
@@ -102,9 +104,8 @@ class folder {
 /// Returns the graph with every node computed that reads only constants with contents. The reference computes in double
 /// precision, and the result is rounded to the element type. Known targets of reshapes become attributes, and all
 /// shapes are inferred anew. One walk in topological order is the fixed point, since knowledge flows forward only.
-/// Constants that are no longer read stay for `remove_dead`. Weights of 8 bits that kernels on integers can read are not
-/// dequantised (`detail::stays_quantised`). Subgraphs are folded in the same way; nodes that own them
-/// stay.
+/// Constants that are no longer read stay for `remove_dead`. Weights of 4 and 8 bits that kernels read as they are stay so
+/// (`detail::stays_quantised`, `fold_options::leaves_weights`). Subgraphs are folded in the same way; nodes that own them stay.
 inline graph fold_constants(const graph& network, const fold_options& options = {}) {
   detail::folder folder(network, options);
   return rewrite(network, {.constant = [&](rewriter& r, std::uint32_t v) { folder.constant(r, v); },

@@ -88,7 +88,7 @@ class dequantisation_splitter {
     std::vector<value> operands = r.operands_of(node);
     const std::span<const std::uint32_t> in = from_.view().inputs_of(node);
     for (std::size_t i = 0; i < in.size(); ++i) {
-      const std::optional<std::uint32_t> by = dequantised_by(from_, in[i]);
+      const std::optional<std::uint32_t> by = dequantised_for(node, i);
       if (!by || keeps(node, in[i])) continue;
       const auto [own, is_new] = copies_.try_emplace({node, in[i]});
       if (is_new)
@@ -108,10 +108,18 @@ class dequantisation_splitter {
       if (!works_on_integers(reader.node)) return false;
     return true;
   }
+  /// The dequantize_linear of an operand that a kernel takes in.
+  std::optional<std::uint32_t> dequantised_for(std::uint32_t node, std::size_t operand) const {
+    const std::uint32_t v = from_.view().inputs_of(node)[operand];
+    if (operand == 1 && is_bound_by_weights(from_, node)) return static_cast<std::uint32_t>(from_.at(v).producer);
+    return dequantised_by(from_, v);
+  }
   /// Whether kernels compute a node from integers: because it multiplies them, or because its result is quantised again. In
   /// between there may be elementwise operators that no one else reads.
   bool works_on_integers(std::uint32_t node) const {
-    if (multiplies_integers(from_, node) || is_kind(from_, node, ops::quantize_linear)) return true;
+    if (multiplies_integers(from_, node) || is_bound_by_weights(from_, node) ||
+        is_kind(from_, node, ops::quantize_linear))
+      return true;
     std::uint32_t at = node;
     for (int step = 0; step < 3; ++step) {
       const std::uint32_t result = from_.view().output_of(at);

@@ -1,13 +1,19 @@
 // Products by matrices of constants that alone are quantised, against the reference.
 #include "quantised_cases.hpp"
 
+#include "support/placing.hpp"
+
 #include <collage/backends/portable.hpp>
 #include <collage/pass/fold_constants.hpp>
 #include <collage/pass/optimise.hpp>
+#include <collage/place.hpp>
+#include <collage/run/buffers.hpp>
+#include <collage/run/engine.hpp>
 
 #include <gtest/gtest.h>
 
-#include <limits>
+#include <algorithm>
+#include <memory>
 
 namespace backends_portable_weights_test {
 
@@ -87,7 +93,7 @@ TEST_F(portable_weights_test, awkward_products) {
   EXPECT_EQ(check.refused("product_by_integers"), 0U);
 }
 
-TEST_F(portable_weights_test, refuses_other_scales) {
+TEST_F(portable_weights_test, refuses_other_operands) {
   run({.depth = 64, .columns = 64, .block = 8});
   check(
       [&](graph_builder& g, data_source& data) {  // a scale for each row
@@ -103,26 +109,76 @@ TEST_F(portable_weights_test, refuses_other_scales) {
         return g(op::add, g(op::matmul, g.input("x", f32({32})), w), data.constant(g, "r", f32({2, 48})));
       },
       options);
-  EXPECT_EQ(check.refused("product_by_integers"), 3U);
+  check(
+      [&](graph_builder& g, data_source& data) {  // kernels on integers multiply both
+        const value w = g(op::dequantize_linear, data.constant(g, "w", {dtype::i8, {32, 48}}),
+                          data.constant(g, "s", f32({48})), {.axis = 1});
+        return g(op::matmul, add_quantised_input(g, data, "x", {2, 32}, 0.02), w);
+      },
+      options);
+  EXPECT_EQ(check.refused("product_by_integers"), 4U);
   EXPECT_EQ(check.checked("product_by_integers"), 1U);  // without the sum
+}
+
+/// The same bytes in another shape are another matrix.
+TEST(portable_weights, are_packed_by_shape) {
+  using set = collage::backend_set<collage::portable>;
+  const std::shared_ptr<std::byte> bytes = collage::allocate_bytes(65536);
+  std::fill_n(bytes.get(), 65536, std::byte{1});
+  const auto packed = std::make_shared<collage::packed_weights>();
+  std::vector<collage::dynamic_engine> engines;
+  for (const std::int64_t rows : {1024, 64}) {
+    graph_builder g;
+    const value integers = g.constant("w", {dtype::i8, {rows, 65536 / rows}}, bytes);
+    const value scale = g.constant("s", f32({}), data_source().contents(f32({}), {.low = 0.5, .high = 0.5}));
+    g.output("y", g(op::matmul, g.input("x", f32({1, rows})), g(op::dequantize_linear, integers, scale)));
+    const collage::graph network = g.finish();
+    const collage::placed_plan made = collage::place<set>(network, quick_options());
+    EXPECT_EQ(made.chosen.groups.size(), 1U);
+    const collage::dynamic_engine& engine =
+        engines.emplace_back(network, made.chosen, collage::table_of<set>, 1, packed);
+    const collage::run_buffers memory(network);
+    std::ranges::fill(memory.in[0].as<float>(), 1.0F);
+    engine.context().run(memory.inputs, memory.outputs);
+    for (const float y : memory.out[0].as<float>()) EXPECT_EQ(y, 0.5F * static_cast<float>(rows));
+  }
+}
+
+std::size_t dequantisations_in(const collage::graph& network) {
+  std::size_t count = 0;
+  for (std::uint32_t n = 0; n < network.nodes().size(); ++n)
+    count += network.node(n).kind->id == collage::kind_id<struct op::dequantize_linear> ? 1U : 0U;
+  return count;
 }
 
 /// Weights of few rows stay integers when constants are folded. Where many rows share them, or a few numbers, they become float32.
 TEST(fold_constants, leaves_weights_that_bind_a_product) {
-  const auto is_left = [](std::int64_t rows, std::int64_t columns) {
+  const auto is_left = [](const weights_case& one, const collage::fold_options& how = {}) {
     graph_builder g;
     data_source data;
-    g.output("y", add_product(g, data, {.rows = rows, .depth = 512, .columns = columns}));
-    const collage::graph folded = collage::fold_constants(g.finish());
-    bool found = false;
-    for (std::uint32_t n = 0; n < folded.nodes().size(); ++n)
-      found = found || folded.node(n).kind->id == collage::kind_id<struct op::dequantize_linear>;
-    return found;
+    g.output("y", add_product(g, data, one));
+    return dequantisations_in(collage::fold_constants(g.finish(), how)) != 0;
   };
-  EXPECT_TRUE(is_left(1, 512));
-  EXPECT_TRUE(is_left(8, 512));
-  EXPECT_FALSE(is_left(9, 512));
-  EXPECT_FALSE(is_left(1, 16));
+  EXPECT_TRUE(is_left({.depth = 1024, .columns = 512}));
+  EXPECT_TRUE(is_left({.type = dtype::u4, .rows = 8, .depth = 1024, .columns = 512, .block = 16}));
+  EXPECT_FALSE(is_left({.rows = 9, .depth = 1024, .columns = 512}));
+  EXPECT_FALSE(is_left({.depth = 1024, .columns = 256}));
+  EXPECT_FALSE(is_left({.depth = 16384, .columns = 32}));
+  EXPECT_FALSE(is_left({.depth = 1024, .columns = 512, .block = 8}));
+  collage::fold_options all;
+  all.leaves_weights = false;
+  EXPECT_FALSE(is_left({.depth = 1024, .columns = 512}, all));
+}
+
+/// Each product that reads shared weights gets a dequantisation of its own, which its kernel takes in.
+TEST(optimise, gives_each_product_its_weights) {
+  graph_builder g;
+  data_source data;
+  const value w = g(op::dequantize_linear, data.constant(g, "w", {dtype::u4, {1024, 512}}),
+                    data.constant(g, "s", f32({512})), {.axis = 1});
+  const value a = g(op::matmul, g.input("a", f32({1, 1024})), w), b = g(op::matmul, g.input("b", f32({1, 1024})), w);
+  g.output("y", g(op::add, a, b));
+  EXPECT_EQ(dequantisations_in(collage::optimise(g.finish())), 2U);
 }
 
 }  // namespace backends_portable_weights_test

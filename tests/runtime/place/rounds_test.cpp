@@ -104,6 +104,17 @@ TEST(round_estimates, presume_equal_times_in_a_regime_that_is_still_expected) {
   EXPECT_FALSE(d::is_slower(log, 2, 3, 5, 1.5, {}));
 }
 
+/// A placement that cannot become the plan beats no other, but its times stay known.
+TEST(round_estimates, leave_out_a_placement) {
+  d::round_log log;
+  for (int k = 0; k < 5; ++k) append(log, cache_regime::shared, {1, 2});
+  EXPECT_TRUE(d::is_slower(log, 1, 2, 5, 1.5, {}));
+  log.leave_out(0);
+  EXPECT_FALSE(d::is_slower(log, 1, 2, 5, 1.5, {}));
+  EXPECT_EQ(d::ratio_of(log, 1, 0).rounds, 0U);
+  EXPECT_EQ(d::time_of(log, 0).median_ms, 1);
+}
+
 TEST(round_estimates, scale_steps_by_whole_runs_and_by_the_placement_beside) {
   d::round_log log;
   for (int k = 0; k < 6; ++k) append(log, cache_regime::shared, {10, 20});

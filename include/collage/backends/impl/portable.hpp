@@ -156,6 +156,11 @@ void portable::layouts(const any_match& m, std::size_t choice, value_forms& to) 
   if (m.type_of(m.output()).dims.from(2).elements() != 1) to.set(m.output(), channels_last);
 }
 
+kept_constants portable::weights(const any_match& m, const configuration&) {
+  using namespace detail::host;
+  return is_product_by_integers(m) ? weights_of_product(m) : kept_constants();
+}
+
 kernel portable::build(const any_match& m, build_context& context) {
   using namespace detail::host;
   if (const probe_result here = probe(); !here.available) throw error(error_kind::unsupported, here.reason, name);

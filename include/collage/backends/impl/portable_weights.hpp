@@ -1,5 +1,5 @@
-// Products by quantised weights: integers are read and become float32 in registers, so that few rows take as long as the integers
-// take to be read.
+// Products by quantised weights. Integers are read and become float32 in registers. So a product with few rows takes as long as its
+// integers take to be read.
 #pragma once
 
 #include <algorithm>
@@ -102,9 +102,6 @@ struct number_lanes {
 };
 #endif
 
-/// How the integers lie: in panels of so many columns.
-inline constexpr std::int64_t panel_columns = 64;
-
 /// Where a panel has its parts, in bytes from its beginning: the integers of its rows, then scales and zero points of its blocks. There
 /// are no zero points if all are equal.
 struct weight_panel {
@@ -112,16 +109,13 @@ struct weight_panel {
 
   weight_panel() = default;
   weight_panel(const weight_matrix& m, bool has_zeros) {
-    const bool is_small = m.type == dtype::i4 || m.type == dtype::u4;
-    row_bytes = is_small ? panel_columns / 2 : panel_columns;
+    row_bytes = row_bytes_of(m);
     const auto of_blocks = static_cast<std::int64_t>(sizeof(float)) * panel_columns * m.blocks();
     scales = (row_bytes * m.rows + 63) / 64 * 64;
     zeros = scales + of_blocks;
     bytes = zeros + (has_zeros ? of_blocks : 0);
   }
 };
-inline std::int64_t panels_of(const weight_matrix& m) { return (m.columns + panel_columns - 1) / panel_columns; }
-
 /// One product by quantised weights.
 struct weight_product {
   std::int64_t rows = 0;  ///< of the left operand
@@ -211,7 +205,10 @@ void multiply_panel(const weight_product& p, std::int64_t which, const float* x,
 class panel_filler {
  public:
   panel_filler(const any_match& m, const build_context& context, const weight_matrix& of)
-      : of_(of), integers_(context.constant<std::byte>(of.integers)), scales_(context.constant<float>(of.scales)) {
+      : of_(of),
+        integers_(context.constant<std::byte>(of.integers)),
+        scales_(context.constant<float>(of.scales)),
+        threads_(context.threads()) {
     if (of.zero_points) zeros_ = to_oracle({context.constant<std::byte>(*of.zero_points), m.type_of(*of.zero_points)});
     else zeros_.integer.push_back(0);
     moved_ = of.type == dtype::u8 ? -128 : of.type == dtype::i4 ? 8 : 0;
@@ -226,24 +223,30 @@ class panel_filler {
   }
 
   void operator()(std::byte* to) const {
-    for (std::int64_t p = 0; p < panels_of(of_); ++p, to += panel_.bytes) {
-      std::memset(to, 0, static_cast<std::size_t>(panel_.bytes));
-      const std::int64_t first = p * panel_columns, count = std::min(panel_columns, of_.columns - first);
-      for (std::int64_t c = 0; c < count; ++c) {
-        for (std::int64_t k = 0; k < of_.rows; ++k) put(to + k * panel_.row_bytes, c, integers_[of_.at(k, first + c)]);
-        for (std::int64_t b = 0; b < of_.blocks(); ++b) {
-          const auto at = static_cast<std::size_t>(of_.scale_at(b, first + c));
-          const auto place = static_cast<std::int64_t>(sizeof(float)) * (b * panel_columns + c);
-          std::memcpy(to + panel_.scales + place, scales_ + at, sizeof(float));
-          if (panel_.bytes == panel_.zeros) continue;
-          const auto zero = static_cast<float>(zeros_.integer[at] + moved_);
-          std::memcpy(to + panel_.zeros + place, &zero, sizeof zero);
-        }
-      }
-    }
+    parallel(threads_, panels_of(of_), [&](std::int64_t p, int) { fill(to + p * panel_.bytes, p * panel_columns); });
   }
 
  private:
+  /// Writes the panel that begins with a column. The integers are read in the order in which they lie.
+  void fill(std::byte* to, std::int64_t first) const {
+    std::memset(to, 0, static_cast<std::size_t>(panel_.bytes));
+    const std::int64_t count = std::min(panel_columns, of_.columns - first);
+    const std::int64_t outer = of_.is_transposed ? count : of_.rows, inner = of_.is_transposed ? of_.rows : count;
+    for (std::int64_t i = 0; i < outer; ++i)
+      for (std::int64_t j = 0; j < inner; ++j) {
+        const std::int64_t row = of_.is_transposed ? j : i, column = of_.is_transposed ? i : j;
+        put(to + row * panel_.row_bytes, column, integers_[of_.at(row, first + column)]);
+      }
+    for (std::int64_t b = 0; b < of_.blocks(); ++b)
+      for (std::int64_t c = 0; c < count; ++c) {
+        const auto at = static_cast<std::size_t>(of_.scale_at(b, first + c));
+        const auto place = static_cast<std::int64_t>(sizeof(float)) * (b * panel_columns + c);
+        std::memcpy(to + panel_.scales + place, scales_ + at, sizeof(float));
+        if (panel_.bytes == panel_.zeros) continue;
+        const auto zero = static_cast<float>(zeros_.integer[at] + moved_);
+        std::memcpy(to + panel_.zeros + place, &zero, sizeof zero);
+      }
+  }
   void put(std::byte* row, std::int64_t column, std::byte number) const {
     const auto moved = static_cast<std::byte>(static_cast<int>(number) + moved_);
     if (panel_.row_bytes == panel_columns) row[column] = moved;
@@ -257,6 +260,7 @@ class panel_filler {
   const float* scales_ = nullptr;
   oracle_value zeros_;
   int moved_ = 0;
+  int threads_;
 };
 
 /// The packed form's name: all that it depends on beside the integers.
@@ -265,8 +269,7 @@ inline std::string packing_of(const any_match& m, const build_context& context, 
   for (const std::optional<std::uint32_t> v : {std::optional(of.scales), of.zero_points})
     if (v)
       key = combine(key, hash(reinterpret_cast<const char*>(context.constant<std::byte>(*v)), m.type_of(*v).bytes()));
-  return "panels of " + std::string(name_of(of.type)) + (of.is_transposed ? " rows, " : " columns, ") +
-         std::to_string(key);
+  return form_of_panels(of) + ", " + std::to_string(key);
 }
 
 inline kernel build_product_by_integers(const any_match& m, build_context& context) {

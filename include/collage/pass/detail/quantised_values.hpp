@@ -67,9 +67,10 @@ inline bool multiplies_integers(const graph& network, std::uint32_t node) {
 /// Whether a product multiplies few rows of float32 by a large quantised matrix of constants. Such a product takes as long as its
 /// weights take to be read, and integers are read in a quarter of the time or less.
 inline bool is_bound_by_weights(const graph& network, std::uint32_t node) {
-  constexpr std::int64_t few = 8, large = std::int64_t{1} << 16;
+  constexpr std::int64_t few = 8, large = std::int64_t{1} << 19,
+                         wide = 64;  // numbers: 2 MiB in float32, about a second-level cache
   const std::optional<weight_matrix> weights = weight_matrix_of(network.view(), node);
-  if (!weights || weights->rows * weights->columns < large) return false;
+  if (!weights || weights->columns < wide || weights->rows * weights->columns < large) return false;
   const std::int64_t rows = rows_of_left(network.view(), node);
   return rows > 0 && rows <= few;
 }
@@ -78,13 +79,14 @@ inline bool is_bound_by_weights(const graph& network, std::uint32_t node) {
 /// an operand of convolutions and products whose other operand is dequantised, too, and of products that are bound by their weights.
 /// There, kernels read the integers themselves. Everywhere else a floating-point constant costs no time in a run, and every kernel
 /// can read it.
-inline bool stays_quantised(const graph& network, std::uint32_t node) {
+inline bool stays_quantised(const graph& network, std::uint32_t node, bool leaves_weights) {
   const graph_view view = network.view();
   const std::uint32_t result = view.output_of(node);
   if (!is_kind(network, node, ops::dequantize_linear) || network.at(result).is_output) return false;
   for (const use& reader : view.uses_of(result)) {
     const bool is_integer_product = multiplies_integers(network, reader.node) && reader.operand <= 1;
-    if (!is_integer_product && !(reader.operand == 1 && is_bound_by_weights(network, reader.node))) return false;
+    const bool is_bound = leaves_weights && reader.operand == 1 && is_bound_by_weights(network, reader.node);
+    if (!is_integer_product && !is_bound) return false;
   }
   return !view.uses_of(result).empty();
 }

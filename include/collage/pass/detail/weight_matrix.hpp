@@ -1,6 +1,7 @@
 // Products by matrices of constants that alone are quantised: what passes and backends ask about them.
 #pragma once
 
+#include <algorithm>
 #include <collage/dtype.hpp>
 #include <collage/graph/view.hpp>
 #include <collage/op/matmul.hpp>
@@ -12,7 +13,7 @@
 namespace collage::inline v0::detail {
 
 /// The right operand of a product in float32: a constant matrix of integers of 4 or 8 bits, which a dequantize_linear makes float32.
-/// Its columns have scales of their own or share one. Rows may lie in blocks with scales of their own.
+/// Its columns have scales of their own or share one. Rows may lie in blocks of at least 16 with scales of their own.
 struct weight_matrix {
   std::uint32_t integers = 0, scales = 0;    ///< values of the graph
   std::optional<std::uint32_t> zero_points;  ///< like the scales; none: 0
@@ -62,8 +63,9 @@ constexpr std::optional<weight_matrix> weight_matrix_of(const graph_view& networ
   m.has_one_scale = scales.dims.elements() == 1;
   const std::int64_t axis_of_rows = m.is_transposed ? 1 : 0;
   if (m.has_one_scale || (how.block == 0 && how.axis != axis_of_rows)) return m;
-  if (how.block == 0 || how.axis != axis_of_rows) return {};
-  if (how.block < m.rows) m.block = how.block;
+  constexpr std::int64_t least_block = 16;  // shorter ones would have about as many scales as numbers
+  if (how.block < std::min(least_block, m.rows) || how.axis != axis_of_rows) return {};
+  m.block = std::min(how.block, m.rows);
   return m;
 }
 
