@@ -22,18 +22,23 @@
 namespace collage::inline v0::detail {
 
 /// Whether the library computes a node rightly in lower precision. 10,000 random convolutions showed where its kernels for AMX (2026.4)
-/// err. It is in some windows with strides along rows and one place in a row, and some with pads of more than half a window.
+/// err. Some have strides along rows and one place in a row. In others, pads are more than half a window, or the window is larger than
+/// the image.
 inline verdict openvino_rounds_rightly(const graph& network, std::uint32_t node) {
   const graph_view view = network.view();
   if (view.kind_id_of(node) != kind_id<struct ops::conv>) return {};
   const auto a = from_words<ops::conv_attributes>(view.words_of(node));
-  const shape &w = network.type_of(view.inputs_of(node)[1]).dims, &y = network.type_of(view.output_of(node)).dims;
+  const shape &x = network.type_of(view.inputs_of(node)[0]).dims, &w = network.type_of(view.inputs_of(node)[1]).dims,
+              &y = network.type_of(view.output_of(node)).dims;
   const std::size_t last = a.strides.size() - 1;
   if (a.strides[last] > 1 && y[y.size() - 1] == 1)
     return {false, "openvino errs in lower precision where a window with strides has one place in a row"};
-  for (std::size_t i = 0; i <= last; ++i)
-    if (2 * std::max(a.pads_begin[i], a.pads_end[i]) > (w[i + 2] - 1) * a.dilations[i] + 1)
+  for (std::size_t i = 0; i <= last; ++i) {
+    const std::int64_t window = (w[i + 2] - 1) * a.dilations[i] + 1;
+    if (2 * std::max(a.pads_begin[i], a.pads_end[i]) > window)
       return {false, "openvino errs in lower precision where pads are larger than half a window"};
+    if (x[i + 2] < window) return {false, "openvino errs in lower precision where a window is larger than the image"};
+  }
   return {};
 }
 

@@ -11,6 +11,7 @@
 #include <collage/backends/reference.hpp>
 #include <collage/calibrate/ranges.hpp>
 #include <collage/graph/graph.hpp>
+#include <collage/graph/print.hpp>
 #include <collage/io/plan_file.hpp>
 #include <collage/ops.hpp>
 #include <collage/pass/optimise.hpp>
@@ -162,7 +163,8 @@ class region_checker {
     built(c::kernel_call{in.data(), out.data(), nullptr});
     const c::agreement a = c::compare(results.at(network.outputs()[0]), expected, allowed);
     EXPECT_TRUE(a) << a.why << " (" << a.actual << ", not " << a.expected << ", off by " << a.worst_relative << ") "
-                   << built.name() << ", COLLAGE_SEED=" << data_.seed();
+                   << built.name() << ", COLLAGE_SEED=" << data_.seed() << '\n'
+                   << network;
     ++built_;
   }
 
