@@ -4,6 +4,12 @@
 #include <string>
 #include <vector>
 
+#include <collage/backend_set.hpp>
+#include <collage/backends/portable.hpp>
+#include <collage/pass/optimise.hpp>
+#include <collage/pattern/match.hpp>
+#include <collage/run/backend_table.hpp>
+
 #include "live_node.hpp"
 #include "support/reference_check.hpp"
 #include "writer.hpp"
@@ -132,6 +138,37 @@ TEST(onnx_matmul_n_bits, unpacks_weights_of_few_bits) {
           EXPECT_EQ(y.real[static_cast<std::size_t>(row * 3 + n)], sum) << bits;
         }
     }
+}
+
+/// Weights that bind a product stay integers of 4 bits, so that a kernel can read them as they are.
+TEST(onnx_matmul_n_bits, keeps_few_bits_where_rows_are_few) {
+  proto::ModelProto model = new_model(21);
+  auto& import = *model.add_opset_import();
+  import.set_domain("com.microsoft");
+  import.set_version(1);
+  proto::GraphProto& g = *model.mutable_graph();
+  constexpr std::int64_t depth = 1024, columns = 512, block = 32;
+  add_input(g, "x", {1, depth});
+  add_initializer(g, tensor_of<std::uint8_t>("w", {columns, depth / block, block / 2},
+                                             std::vector<std::uint8_t>(columns * depth / 2, 0x5A)));
+  add_initializer(
+      g, tensor_of<float>("scale", {columns * depth / block}, std::vector<float>(columns * depth / block, 0.5F)));
+  auto& node =
+      add_node(g, "MatMulNBits", {"x", "w", "scale"}, {"y"},
+               {attribute("K", depth), attribute("N", columns), attribute("bits", 4), attribute("block_size", block)});
+  node.set_domain("com.microsoft");
+  add_output(g, "y", {});
+  const model_folder folder;
+  const collage::graph network = collage::optimise(collage::onnx::load(folder.write(model)));
+  ASSERT_EQ(network.nodes().size(), 2U);
+  EXPECT_EQ(network.type_of(network.view().inputs_of(0)[0]).type, dtype::u4);
+  const collage::pattern_entry* its = nullptr;
+  for (const collage::pattern_entry& p : collage::table_of<collage::backend_set<collage::portable>>[0].patterns)
+    if (std::string(p.name) == collage::portable_patterns::product_by_integers::name) its = &p;
+  ASSERT_NE(its, nullptr);
+  collage::match_record record;
+  EXPECT_TRUE(collage::match_at(network.view(), its->nodes, 1, record));
+  EXPECT_TRUE(its->accepts(network.view(), record));
 }
 
 TEST(onnx_matmul_n_bits, refuses_weights_of_another_size) {

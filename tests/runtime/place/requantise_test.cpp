@@ -32,6 +32,18 @@ c::value rounded(c::graph_builder& g, c::value x, const std::string& name, float
   return g(op::dequantize_linear, g(op::quantize_linear, x, s, z), s, z);
 }
 
+/// Without the rounding of its input, a product by large weights of one row would be one by quantised weights alone.
+TEST(requantise, leaves_no_weights_quantised) {
+  c::graph_builder g;
+  const c::value w = g.constant("w", {c::dtype::i8, {1024, 512}}, c::allocate_bytes(1024 * 512));
+  const c::value s = constant<float>(g, "w.scale", c::dtype::f32, {}, {0.5F});
+  const c::value x = rounded(g, g.input("x", {c::dtype::f32, {1, 1024}}), "x", 0.5F, 128);
+  g.output("y", g(op::matmul, x, g(op::dequantize_linear, w, s)));
+  const c::requantised_network made = c::requantise(g.finish());
+  ASSERT_EQ(made.network.nodes().size(), 1U);
+  EXPECT_EQ(made.network.type_of(made.network.view().inputs_of(0)[1]).type, c::dtype::f32);
+}
+
 TEST(requantise, ranges_are_those_of_the_file) {
   c::graph_builder g;
   const c::value w = constant<std::int8_t>(g, "w", c::dtype::i8, {2, 2}, {1, -2, 3, 4});
