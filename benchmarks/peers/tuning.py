@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import pathlib
 import subprocess
@@ -28,12 +29,13 @@ class Tuner:
 
     def available(self) -> list[str]:
         """The backends that can be placed on here."""
-        return [one["name"] for one in self._backends() if one["available"] and one["name"] != "reference" and not one.get("variant_of")]
+        return [one["name"] for one in self._backends if one["available"] and one["name"] != "reference" and not one.get("variant_of")]
 
     def rounding(self) -> frozenset[str]:
         """The backends whose regions are in a smaller element type."""
-        return frozenset(one["name"] for one in self._backends() if one.get("rounds_to"))
+        return frozenset(one["name"] for one in self._backends if one.get("rounds_to"))
 
+    @functools.cached_property
     def _backends(self) -> list[dict[str, Any]]:
         return list(self.told(["backends", "--json"], 60))
 

@@ -25,6 +25,15 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
+#ifdef __AVX2__
+/// The low or the high half of each byte, as a byte.
+template <bool High>
+__m128i half_bytes(__m128i x) {
+  if constexpr (High) x = _mm_srli_epi16(x, 4);
+  return _mm_and_si128(x, _mm_set1_epi8(15));
+}
+#endif
+
 /// Some float32 numbers in a register. 4-bit integers are read without their sign: `panel_filler` has moved zero points by as much.
 #ifdef __AVX512F__
 struct number_lanes {
@@ -42,9 +51,8 @@ struct number_lanes {
   }
   template <bool High>
   static type halves(const std::byte* from) {
-    __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-    if constexpr (High) x = _mm_srli_epi16(x, 4);
-    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_and_si128(x, _mm_set1_epi8(15))));
+    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(half_bytes<High>(x)));
   }
 };
 #elif defined(__AVX2__) && defined(__FMA__)
@@ -63,9 +71,8 @@ struct number_lanes {
   }
   template <bool High>
   static type halves(const std::byte* from) {
-    __m128i x = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
-    if constexpr (High) x = _mm_srli_epi16(x, 4);
-    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_and_si128(x, _mm_set1_epi8(15))));
+    const __m128i x = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(half_bytes<High>(x)));
   }
 };
 #else
@@ -116,6 +123,7 @@ struct weight_panel {
     bytes = zeros + (has_zeros ? of_blocks : 0);
   }
 };
+
 /// One product by quantised weights.
 struct weight_product {
   std::int64_t rows = 0;  ///< of the left operand
