@@ -1,7 +1,9 @@
 """What measuring does meanwhile: a callback, or a line on the terminal; and how Ctrl-C ends it."""
 from __future__ import annotations
 
+import atexit
 import dataclasses
+import os
 import signal
 import sys
 import threading
@@ -100,6 +102,49 @@ def _clock(seconds: float) -> str:
 _within = threading.local()  # what of the user runs in this thread, called by the library
 
 
+class _Calls:
+    """The calls under way that call Python. A program that ends gives them up, and waits for them.
+
+    Python ends a thread that comes back to it later by unwinding its stack. The functions of the library in that stack end the process then.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._count = 0
+        self.ends = False
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        with self._changed:
+            if self.ends:
+                raise errors.CancelledError("the program ends, and no network is placed any more")
+            self._count += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._count -= 1
+                self._changed.notify_all()
+
+    def finish(self) -> None:
+        with self._changed:
+            self.ends = True
+            self._changed.wait_for(lambda: self._count == 0, timeout=10)
+
+
+_calls = _Calls()
+
+
+def _after_fork() -> None:
+    """Calls of other threads are only in the parent."""
+    global _calls
+    _calls = _Calls()
+
+
+atexit.register(lambda: _calls.finish())
+os.register_at_fork(after_in_child=_after_fork)
+
+
 class Watch:
     """The progress function that the library calls. Nothing is raised through the library: it is kept, and raised afterwards."""
 
@@ -119,7 +164,7 @@ class Watch:
 
     def _called(self, _: Any, now: Any) -> int:
         try:
-            if self._interrupts or self._fault() is not None:
+            if self._interrupts or self._fault() is not None or _calls.ends:
                 return _abi.CANCEL
             if self._function is None:
                 return _abi.CONTINUE
@@ -136,6 +181,8 @@ class Watch:
             result = self._function(now)
         if result is None or (isinstance(result, str) and result in _RESULTS):
             return _RESULTS[result]
+        if isinstance(result, bool):  # what the update of a progress bar may return
+            return _abi.CONTINUE
         raise errors.MisuseError(f'the progress function returned {result!r}; return None, "stop" or "cancel"')
 
     @contextmanager
@@ -183,7 +230,8 @@ class Watch:
             self._previous = previous
             signal.signal(signal.SIGINT, self._interrupted)
         try:
-            yield
+            with _calls.one():
+                yield
         except errors.CollageError as fault:
             self._raise(cancelled=isinstance(fault, errors.CancelledError))
             raise

@@ -158,6 +158,19 @@ class Processes(unittest.TestCase):
             """)
         self.assertEqual((status, out, err), (0, "collage\n", ""))
 
+    def test_the_end_of_the_interpreter_while_a_thread_places(self):
+        for places in ("network.tune(budget=600, progress=began)", "network.session(budget=600, progress=began)",
+                       "collage.session(models.dense(), how='measure', store=False, progress=began)(x)"):
+            with self.subTest(places):
+                status, _, err = python(f"""
+                    import threading, collage, models, numpy as np
+                    network, x, now = collage.load("zoo:mobilenet-v2"), np.ones((2, 4), np.float32), threading.Event()
+                    began = lambda _: now.set()
+                    threading.Thread(target=lambda: {places}, daemon=True).start()
+                    now.wait(60)
+                    """)
+                self.assertEqual(status, 0, err)
+
 
 def rows_of(rows):
     return collage.session(models.dense(), **QUICK)(np.ones((rows, 4), np.float32)).shape
