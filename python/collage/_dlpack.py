@@ -127,6 +127,8 @@ def _array_of(tensor: Any, flags: int, owner: _Owner, what: str) -> np.ndarray[A
                                  "which cannot be read; convert it first")
     if not 0 <= tensor.ndim <= 32:
         raise errors.MisuseError(f"{what} has {tensor.ndim} dimensions, and networks have at most 8")
+    if tensor.ndim and not tensor.shape:
+        raise errors.MisuseError(f"{what} has {tensor.ndim} dimensions and no shape in DLPack; give a numpy array")
     number = ports.number_of_name(name)
     shape = tuple(tensor.shape[:tensor.ndim])
     size = ports.accepted(number)[0].itemsize

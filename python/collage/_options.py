@@ -72,7 +72,7 @@ def _value(value: Any, name: str) -> arrays.Array:
         raise errors.MisuseError(f"{what} has elements of type {array.dtype.str}, which networks do not have; convert it first")
     if array.ndim > _abi.MAX_RANK:
         raise errors.MisuseError(f"{what} has {array.ndim} dimensions, and networks have at most {_abi.MAX_RANK}")
-    return array if array.flags.c_contiguous and array.flags.aligned else np.array(array, order="C", copy=True)
+    return np.array(array, order="C", copy=True)  # the network is made later, and again for other shapes
 
 
 def path_of(path: Any, what: str) -> bytes:
@@ -135,6 +135,8 @@ def backends_of(given: Backends) -> Optional[bytes]:
             given = ",".join(given)
         except TypeError:
             raise errors.MisuseError(f"backends is {given!r}; give names, such as [\"onednn\", \"eigen\"]") from None
+    if not given:
+        raise errors.MisuseError("backends names none; give names, or None for all")
     return _abi.encoded(given, "backends")
 
 
@@ -158,6 +160,8 @@ class Placing:
             store=store_of(store), budget_s=seconds(budget, "budget"), compare_s=seconds(compare, "compare", unlimited=False),
             seed=whole(seed, "seed", most=2**64 - 1), algorithms=choice(algorithms, _abi.ALGORITHMS, "algorithms"),
             keep_non_finite=bool(keep_non_finite), recheck=bool(recheck), complete=bool(complete))
+        if autotune is None:
+            raise errors.MisuseError("autotune is None; give a number of seconds, or 0 for none")
         if autotune != 0:
             self.struct.autotune_s = seconds(autotune, "autotune")
         if regions is not None:

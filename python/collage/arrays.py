@@ -82,7 +82,7 @@ def _memory_of(value: Any) -> Any:
 
 def wrong_type(what: str, dtype: np.dtype[Any], port: Port) -> errors.MisuseError:
     wanted = accepted(port.number)
-    if dtype.newbyteorder() in wanted and not dtype.isnative:
+    if not dtype.isnative and dtype.newbyteorder() in wanted:
         return errors.MisuseError(f"{what} has the other byte order ({dtype.str}); convert it, as by array.astype("
                                   f"{wanted[0].name!r})")
     names = port.type if len(wanted) == 1 and wanted[0].name == port.type else (

@@ -44,6 +44,8 @@ class Source:
         if isinstance(model, str) and model.startswith(ZOO):
             self.zoo = _abi.encoded(model[len(ZOO):], "the network's name")
         elif isinstance(model, (str, os.PathLike)):
+            if not os.fspath(model):
+                raise errors.MisuseError("model is an empty path; give the path of an ONNX file")
             self.path = _options.absolute(_options.path_of(model, "model"))
         elif isinstance(model, bytes):
             self.data = model

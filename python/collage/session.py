@@ -94,7 +94,7 @@ class Session(_handles.Unpicklable, ports.InputsAndOutputs[tuple[ports.Port, ...
         carried: outputs that are inputs of the next run, as {"output": "input"}: states.
         most_engines: of an open session that are kept; 0: 64.
         most_bytes: of packed weights that an open session keeps; 0: any number.
-        threads_at_once: runs of ``run_async`` at the same time; 0: as many as there are processors for.
+        threads_at_once: runs of ``run_async`` at the same time; 0: as many as there are processors for. With states it is one.
         threads, backends, store, budget, compare, seed, pin, exclude, algorithms, memory, keep_non_finite, regions, progress:
             without a plan, as in ``Network.tune``; the budget is 15 seconds if none is given.
 
@@ -280,10 +280,10 @@ class Session(_handles.Unpicklable, ports.InputsAndOutputs[tuple[ports.Port, ...
             return self._pool.submit(self.run, dict(given), copy=copy, timeout=timeout, stop=stop, trace=trace)
 
     def _threads_at_once(self) -> int:
+        if self._sequence is not None:
+            return 1  # a run begins with the states of the one before it
         if self._at_once:
             return self._at_once
-        if self._sequence is not None:
-            return 1
         of_run = self._runner.info.threads if isinstance(self._runner, FixedRunner) else self._placing["threads"] or os.cpu_count()
         usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return max(1, usable // max(1, of_run or 1))
@@ -422,10 +422,10 @@ def _step(of: Any, ms: float) -> Step:
                 of.workspace_bytes)
 
 
-def session(model: Model, *, shapes: Shapes = None, values: Optional[Mapping[str, ArrayLike]] = None,
+def session(model: Model, *, shapes: Shapes = None, values: Optional[Mapping[str, ArrayLike]] = None, requantise: bool = False,
             **options: Unpack[SessionOptions]) -> Session:
-    """Reads a model and makes a session: ``load(model, shapes=..., values=...).session(...)``.
+    """Reads a model and makes a session: ``load(model, shapes=..., values=..., requantise=...).session(...)``.
 
     The options are those of ``collage.Session`` without a plan.
     """
-    return load(model, shapes=shapes, values=values).session(**options)
+    return load(model, shapes=shapes, values=values, requantise=requantise).session(**options)

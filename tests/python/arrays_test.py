@@ -42,7 +42,7 @@ class Producer:
         strides = (ctypes.c_int64 * max(1, memory.ndim))(*(s // memory.itemsize for s in memory.strides))
         code, bits = self.dtype
         managed.tensor = _dlpack.Tensor(memory.ctypes.data - self.offset if self.address is None else self.address, self.device, 0, memory.ndim, code, bits, 1,
-                                        shape, None if self.dense else strides, self.offset)
+                                        shape if self.shape else None, None if self.dense else strides, self.offset)
         if self.versioned:
             managed.major, managed.flags = self.major, self.flags
 
@@ -135,6 +135,7 @@ class DLPack(unittest.TestCase):
                                 (Producer(x, (2, 32), address=0), r"input x has the shape \(3, 4\) and no memory"),
                                 (Producer(x, (2, 32), shape=(3, -4)), r"the shape \(3, -4\) in DLPack, which no array has"),
                                 (Producer(x, (2, 32), shape=(2**40, 2**40)), "in DLPack, which no array has"),
+                                (Producer(x, (2, 32), shape=()), "input x has 2 dimensions and no shape in DLPack"),
                                 (Producer(x, (2, 32), device="cpu"), "input x does not say on which device it is"),
                                 (Liar(), "returns no DLPack tensor")]:
             with self.subTest(sentence), self.assertRaisesRegex(collage.MisuseError, sentence):

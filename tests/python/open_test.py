@@ -75,6 +75,11 @@ class Loading(unittest.TestCase):
         opened = collage.load(models.reshaped(), values={"dims": np.array([-1, 2])})
         self.assertEqual((opened.is_open, [p.name for p in opened.inputs]), (True, ["x"]))
         np.testing.assert_array_equal(opened.session(**QUICK)(numbers(3, 4)), numbers(3, 4).reshape(6, 2))
+        changed = np.array([2, 6])
+        opened = collage.load(models.reshaped(), values={"dims": changed})
+        changed[:] = 4, 3
+        for network in opened, opened.with_shapes({"x": (3, 4)}):
+            self.assertEqual(network.session(**QUICK)(numbers(3, 4)).shape, (2, 6))
         for shapes in None, {"x": (3, 4)}:
             for name, value, sentence in [("z", np.array([2, 6]), "values: the model has no input z; it takes x"),
                                           ("dims", np.array([2, 6], np.float32), "the value of input dims has elements of type float32"),
@@ -98,6 +103,7 @@ class Loading(unittest.TestCase):
                 (lambda: collage.load(models.model([models.node("Foo", ["x"], ["y"])], [models.value("x", models.FLOAT, ["N"])],
                                                    [models.value("y", models.FLOAT, ["N"])])), r"Foo.*this operator is not known"),
                 (lambda: collage.load(7), "model is of type int; give a path"),
+                (lambda: collage.load(""), "model is an empty path; give the path of an ONNX file"),
                 (lambda: collage.load("a\0b"), "contains a zero character"),
                 (lambda: collage.load(model, shapes={"z": (1, 4)}), "shapes: the model has no input z; it takes x: float32 Nx4"),
                 (lambda: collage.load(model, shapes={"x": (1, 5)}), r"shapes: input x has the shape \(1, 5\), and the network takes \(N, 4\)"),
@@ -228,6 +234,11 @@ class Runs(unittest.TestCase):
 class States(unittest.TestCase):
     def setUp(self):
         self.session = collage.session(models.carried(), carried={"total_next": "total", "seen_next": "seen"}, **QUICK)
+
+    def test_runs_in_other_threads_keep_their_order(self):
+        session = collage.session(models.carried(), carried={"total_next": "total", "seen_next": "seen"}, threads_at_once=4, **QUICK)
+        started = [session.run_async(np.ones((1, 2), np.float32)) for _ in range(200)]
+        self.assertEqual([future.result()["total_next"][0, 0] for future in started], list(range(1, 201)))
 
     def test_sequence(self):
         session = self.session

@@ -100,7 +100,9 @@ class Plans(unittest.TestCase):
     def test_what_is_refused(self):
         network = collage.load(models.dense(2))
         for options, sentence in [
-                ({"backends": "nonsense"}, "nonsense"), ({"backends": 3}, "backends is 3"), ({"how": "best"}, 'how is \'best\'; give one of'),
+                ({"backends": "nonsense"}, "nonsense"), ({"backends": 3}, "backends is 3"),
+                ({"backends": []}, "backends names none"), ({"autotune": None}, "autotune is None; give a number of seconds"),
+                ({"how": "best"}, 'how is \'best\'; give one of'),
                 ({"threads": -1}, "threads is -1"), ({"threads": 1.5}, "threads is 1.5; give an integer"), ({"budget": -1}, "budget is -1"),
                 ({"budget": "long"}, "budget is 'long'"), ({"compare": float("nan")}, "compare is nan"), ({"store": 3}, "store is of type int"),
                 ({"algorithms": "fast"}, 'algorithms is \'fast\'; give one of "accurate"'), ({"memory": -1.0}, "memory is -1.0"),
@@ -160,6 +162,8 @@ class Progress(unittest.TestCase):
             self.assertEqual(len(calls), 1)
         with self.assertRaisesRegex(collage.MisuseError, "the progress function returned 3; return None"):
             self.tune(lambda now: 3)
+        for answer in True, False:  # of the update of a progress bar
+            self.assertFalse(self.tune(lambda now: answer).data["placing"]["interrupted"])
 
     def test_it_must_not_measure(self):
         fixed, opened = collage.load(models.dense(2)), collage.load(models.dense()).session(how="measure", **BRIEF)
