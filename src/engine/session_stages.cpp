@@ -1,4 +1,5 @@
 // Making the stages of a session, finding them again, and giving engines back.
+#include "../process/forks.hpp"
 #include "session_parts.hpp"
 
 #include <collage/pass/optimise.hpp>
@@ -138,6 +139,7 @@ std::string name_of_stage(std::span<const given_value> given) {
 
 std::shared_ptr<session_stage> session_core::stage_for(const std::shared_ptr<session_stage>& before,
                                                        std::span<const const_tensor_view> values) {
+  const no_fork_scope whole;
   std::unique_lock lock(mutex);
   stage_list& list = before != nullptr ? before->next : first;
   for (;;) {

@@ -1,8 +1,9 @@
 #include "code_arena.hpp"
 
+#include "process/forks.hpp"
+
 #include <collage/error.hpp>
 
-#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -18,12 +19,11 @@ namespace {
 constexpr std::size_t alignment = 64;
 constexpr std::uint8_t trap = 0xCC;  // int3: what is jumped into by mistake between two kernels
 
-/// One lock for all arenas. It is held across a fork, so no child begins with a lock that a lost thread holds.
+/// One lock for all arenas.
 std::mutex& arena_lock() {
   static std::mutex lock;
-  static const int registered =
-      pthread_atfork([] { arena_lock().lock(); }, [] { arena_lock().unlock(); }, [] { arena_lock().unlock(); });
-  static_cast<void>(registered);
+  static const bool is_held = hold_across_forks(lock);
+  static_cast<void>(is_held);
   return lock;
 }
 

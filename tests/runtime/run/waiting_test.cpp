@@ -8,7 +8,9 @@
 #include <collage/run/backend_table.hpp>
 #include <collage/run/buffers.hpp>
 #include <collage/run/engine.hpp>
+#include <collage/run/network_source.hpp>
 #include <collage/run/processor.hpp>
+#include <collage/run/session.hpp>
 #include <collage/run/waiting.hpp>
 
 #include <gtest/gtest.h>
@@ -240,6 +242,52 @@ TEST(forks, a_child_of_a_child_can_too) {
                      is_same(r.run(), known);
             }),
             0);
+}
+
+/// A session of which the engine for three numbers takes some time to make, in a thread that makes it now.
+class making {
+ public:
+  explicit making(std::chrono::milliseconds time)
+      : session_(c::source_of({{.name = "x", .dims = {c::unknown}, .symbols = {"n"}}}, {{.name = "y"}}, positives),
+                 table, [this, time](const c::graph& network, const auto&) { return plan_of(network, time); }) {
+    maker_ = std::thread([this] { (void)is_right(3); });
+    while (!has_begun_) std::this_thread::yield();
+  }
+  ~making() { maker_.join(); }
+
+  bool is_right(std::int64_t n) const {
+    c::session_context context = session_.context();
+    const std::vector<float> x(static_cast<std::size_t>(n), 2);
+    const c::const_tensor_view input{x.data(), {c::dtype::f32, {n}}};
+    return static_cast<const float*>(context.run(std::span(&input, 1))[0].contents.data)[n - 1] == 2;
+  }
+  std::size_t made() const { return session_.state().made; }
+
+ private:
+  static c::graph positives(std::span<const c::shape> dims) {
+    c::graph_builder g;
+    g.output("y", g(c::ops::relu, g.input("x", {c::dtype::f32, dims[0]})));
+    return g.finish();
+  }
+  c::plan plan_of(const c::graph& network, std::chrono::milliseconds time) {
+    if (!has_begun_.exchange(true)) std::this_thread::sleep_for(time);
+    return c::place(network, table, {.backends = {"portable"}, .threads = 1, .costs = c::placing_costs::none});
+  }
+
+  std::atomic<bool> has_begun_ = false;
+  c::session session_;
+  std::thread maker_;
+};
+
+TEST(forks, waits_for_engines_that_are_made) {
+  const making session(std::chrono::milliseconds(300));
+  EXPECT_EQ(in_child([&] { return session.is_right(3) && session.is_right(4) && session.made() == 2; }), 0);
+  EXPECT_TRUE(session.is_right(4));
+}
+
+TEST(forks, does_not_wait_for_ever) {
+  const making session(std::chrono::milliseconds(3500));
+  EXPECT_EQ(in_child([&] { return session.is_right(4) && session.made() == 1; }), 0);
 }
 
 }  // namespace run_waiting_test
