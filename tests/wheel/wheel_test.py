@@ -79,7 +79,7 @@ class Wheel(unittest.TestCase):
         licences = re.findall(r"^License-File: (.*)$", metadata, re.M)
         self.assertTrue(WHEEL.name.startswith("collage_engine-") and info.startswith("collage_engine-"), (WHEEL, info))
         self.assertTrue(metadata.startswith("Metadata-Version: 2.4\nName: collage-engine\n"), metadata)
-        self.assertIn("\nDescription-Content-Type: text/markdown\n", metadata.partition("\n\n")[0])
+        self.assertIn("\nDescription-Content-Type: text/markdown\n", metadata.partition("\n\n")[0] + "\n")
         self.assertRegex(metadata, r"\nLicense-Expression: Apache-2.0 AND .*GPL-3.0-or-later WITH GCC-exception-3.1.*MPL-2.0")
         self.assertEqual(sorted(licences), sorted(n.split("/licenses/")[1] for n in names if "/licenses/" in n))
         for word in "libgomp", "common/GPL-3", "openblas", "onednn", "protobuf", "sqlite", "eigen", "boost", "hwy", "xbyak", "nlohmann":
