@@ -9,23 +9,31 @@
 
 namespace collage_test {
 
-/// How many random cases are tried of those that an optimised build tries: under the address sanitizer each takes some ten
-/// times as long, and a quarter of them shows there what it is for.
+#ifdef COLLAGE_TEST_LONG
+inline constexpr bool is_long = true;
+#else
+inline constexpr bool is_long = false;
+#endif
+
+/// How many random cases are tried of those that an optimised build tries. Under the address sanitizer each takes some ten times as
+/// long: a tenth is tried there, and a quarter by the long tests.
 template <class T>
 constexpr T cases(T all) {
-  return collage::detail::is_watched ? (all + 3) / 4 : all;
+  constexpr T part = !collage::detail::is_watched ? 1 : is_long ? 4 : 10;
+  return (all + part - 1) / part;
 }
 
-/// Takes all cases of a list in an optimised build. Under the address sanitizer it takes every third, from a random one on, so that
-/// the next run takes others.
+/// Takes a part of the cases of a list, from a random one on, so that the next run takes others: every `optimised`-th one in an
+/// optimised build, and fewer under the address sanitizer. The long tests take all of them, or every third.
 class some_cases {
  public:
-  some_cases() : at_(seed_or(std::random_device{}()) % part) {}
-  bool operator()() { return !collage::detail::is_watched || at_++ % part == 0; }
+  explicit some_cases(std::uint64_t optimised = 1)
+      : part_(collage::detail::is_watched ? (is_long ? 3 : 4 + 4 * optimised) : (is_long ? 1 : optimised)),
+        at_(seed_or(std::random_device{}()) % part_) {}
+  bool operator()() { return at_++ % part_ == 0; }
 
  private:
-  static constexpr std::uint64_t part = 3;
-  std::uint64_t at_;
+  std::uint64_t part_, at_;
 };
 
 }  // namespace collage_test

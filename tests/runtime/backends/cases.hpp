@@ -212,10 +212,10 @@ void check_convs(Checker& check, const Then& then, const check_options& options 
   }
 }
 template <class Checker, class Then>
-void check_matmuls(Checker& check, const Then& then, const check_options& options = {}, int random = 0) {
+void check_matmuls(Checker& check, const Then& then, const check_options& options = {}, int random = 0,
+                   some_cases takes = some_cases()) {
   std::vector<matmul_case> cases = matmul_cases();
   for (int i = 0; i < random; ++i) cases.push_back(random_matmul(check.data()));
-  some_cases takes;
   for (const matmul_case& c : cases)
     if (takes())
       check([&](graph_builder& g, data_source& data) { return then(g, data, add_matmul(g, data, c)); }, options);
