@@ -8,86 +8,36 @@ the logger "collage.onnxruntime".
 from __future__ import annotations
 
 import sys
-from typing import Any, List
+from typing import Any
 
-import collage
-
-from . import _notes, capi
+from . import capi
 from ._binding import IOBinding
+from ._inner import SessionIOBinding
 from ._model_file import ModelMetadata
 from ._options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
 from ._ports import NodeArg
+from ._process import (VERSION, disable_telemetry_events, enable_telemetry_events, get_all_providers, get_available_providers,
+                       get_build_info, get_device, get_ep_devices, get_version_string, has_collective_ops,
+                       set_default_logger_severity, set_default_logger_verbosity, set_seed)
 from ._session import InferenceSession
 from ._values import OrtDevice, OrtDeviceVendorId, OrtValue
 from .capi import _pybind_state, onnxruntime_inference_collection  # noqa: F401  (programs find them by their names)
 
 __all__ = [
     "ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "ModelMetadata", "NodeArg",
-    "OrtDevice", "OrtDeviceVendorId", "OrtValue", "RunOptions", "SessionOptions", "capi", "disable_telemetry_events",
-    "enable_telemetry_events", "get_all_providers", "get_available_providers", "get_build_info", "get_device",
-    "get_ep_devices", "get_version_string", "install", "preload_dlls", "set_default_logger_severity",
-    "set_default_logger_verbosity", "set_seed",
+    "OrtDevice", "OrtDeviceVendorId", "OrtValue", "RunOptions", "SessionIOBinding", "SessionOptions", "capi",
+    "disable_telemetry_events", "enable_telemetry_events", "get_all_providers", "get_available_providers", "get_build_info",
+    "get_device", "get_ep_devices", "get_version_string", "has_collective_ops", "install", "preload_dlls",
+    "set_default_logger_severity", "set_default_logger_verbosity", "set_seed",
 ]
 
-__version__ = "1.32.0"
-"""The version of ONNX Runtime whose interface this is. collage.version() is collage's own."""
+__version__ = VERSION
 
 _NAME = __name__
 
 
-def get_available_providers() -> List[str]:
-    """["CPUExecutionProvider"]: all kernels run on the processor."""
-    return ["CPUExecutionProvider"]
-
-
-def get_all_providers() -> List[str]:
-    """The same: collage chooses between backends itself."""
-    return ["CPUExecutionProvider"]
-
-
-def get_ep_devices() -> List[Any]:
-    """[]: there are no devices of other providers."""
-    return []
-
-
 def preload_dlls(*_: Any, **__: Any) -> None:
     """Without effect: there are no libraries of a graphics card to load."""
-
-
-def get_device() -> str:
-    """"CPU"."""
-    return "CPU"
-
-
-def get_version_string() -> str:
-    """The version of ONNX Runtime whose interface this is."""
-    return __version__
-
-
-def get_build_info() -> str:
-    """Which collage this is."""
-    return f"collage {collage.version()}, with the interface of ONNX Runtime {__version__}"
-
-
-def set_default_logger_severity(severity: int) -> None:
-    """Sets the least severity of notes: 0 verbose, 1 info, 2 warning, 3 error, 4 fatal."""
-    _notes.set_severity(severity)
-
-
-def set_default_logger_verbosity(verbosity: int) -> None:
-    """Without effect."""
-
-
-def set_seed(seed: int) -> None:
-    """Without effect: no operator that collage runs draws random numbers of its own."""
-
-
-def enable_telemetry_events() -> None:
-    """Without effect: nothing is ever sent."""
-
-
-def disable_telemetry_events() -> None:
-    """Without effect: nothing is ever sent."""
 
 
 def install() -> None:

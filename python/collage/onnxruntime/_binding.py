@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Set, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Set, Tuple, Union
 
 import numpy as np
 
@@ -10,8 +10,9 @@ import collage
 from collage import arrays
 
 from . import _types
+from ._inner import SessionIOBinding
 from ._ports import NodeArg, array_for
-from ._values import OrtValue, at_address, only_cpu
+from ._values import OrtDevice, OrtValue, OrtValueVector, at_address, only_cpu
 
 if TYPE_CHECKING:
     from ._options import RunOptions
@@ -48,7 +49,7 @@ class IOBinding:
         """Binds an array. Runs read it in place, so later changes show; an array that is not dense is copied at each run."""
         self._bind_input(name, arr_on_cpu)
 
-    def bind_input(self, name: str, device_type: str, device_id: int, element_type: Any, shape: Sequence[int],
+    def bind_input(self, name: str, device_type: Union[str, OrtDevice], device_id: int, element_type: Any, shape: Sequence[int],
                    buffer_ptr: int) -> None:
         """Binds memory by its address. It must be dense, and the caller keeps it alive."""
         only_cpu(device_type)
@@ -68,7 +69,7 @@ class IOBinding:
 
     # ------------------------------------------------------------------------------------------------------- outputs
 
-    def bind_output(self, name: str, device_type: str = "cpu", device_id: int = 0, element_type: Any = None,
+    def bind_output(self, name: str, device_type: Union[str, OrtDevice] = "cpu", device_id: int = 0, element_type: Any = None,
                     shape: Optional[Sequence[int]] = None, buffer_ptr: Optional[int] = None) -> None:
         """Binds an output: to memory by its address, or, without an address, to memory that the next run makes."""
         only_cpu(device_type)
@@ -108,6 +109,15 @@ class IOBinding:
     def get_outputs(self) -> List[OrtValue]:
         """The outputs of the last run, in the order in which they were bound."""
         return list(self._results)
+
+    def get_outputs_as_ortvaluevector(self) -> OrtValueVector:
+        """The same as OrtValueVector, which is a list too."""
+        return OrtValueVector(self._results)
+
+    @property
+    def _iobinding(self) -> SessionIOBinding:
+        # Programs reach for the inner object of ONNX Runtime's class.
+        return SessionIOBinding(self._session, self)
 
     def copy_outputs_to_cpu(self) -> List[np.ndarray]:
         """Copies of the outputs of the last run."""

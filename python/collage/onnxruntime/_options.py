@@ -12,7 +12,7 @@ import numpy as np
 
 import collage
 
-from .capi import onnxruntime_pybind11_state as state
+from . import _errors
 
 
 class GraphOptimizationLevel(enum.IntEnum):
@@ -158,16 +158,16 @@ class SessionOptions(_Options):
 
     def register_custom_ops_library(self, path: Any) -> None:
         """Refused: such a library is written for ONNX Runtime's own interface."""
-        raise state.made(state.NotImplemented, f"{path}: libraries of custom operators for ONNX Runtime cannot be loaded; "
-                                               "collage takes operators written in C++, see docs/adding-an-operator.md")
+        raise _errors.made(_errors.NotImplemented, f"{path}: libraries of custom operators for ONNX Runtime cannot be loaded; "
+                                                   "collage takes operators written in C++, see docs/adding-an-operator.md")
 
     def add_initializer(self, name: str, ortvalue: Any) -> None:
         """Refused: weights come from the model."""
-        raise state.made(state.NotImplemented, f"{name}: weights cannot be given besides the model; save them in its file")
+        raise _errors.made(_errors.NotImplemented, f"{name}: weights cannot be given besides the model; save them in its file")
 
     def add_external_initializers(self, names: Any, ortvalues: Any) -> None:
         """Refused: weights come from the model."""
-        raise state.made(state.NotImplemented, "weights cannot be given besides the model; save them in its folder")
+        raise _errors.made(_errors.NotImplemented, "weights cannot be given besides the model; save them in its folder")
 
 
 class RunOptions(_Options):

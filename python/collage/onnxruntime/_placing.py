@@ -10,9 +10,8 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import collage
 
-from . import _notes
+from . import _errors, _notes
 from ._options import ExecutionMode, GraphOptimizationLevel, SessionOptions
-from .capi import onnxruntime_pybind11_state as state
 
 # Seconds for measuring a model of fixed shapes at its first start: for each operator, the least and the most.
 EACH_S, LEAST_S, MOST_S = 0.1, 1.0, 10.0
@@ -30,11 +29,9 @@ _REFUSED = {"session.load_model_format": ("ORT", "models in ONNX Runtime's own f
 Providers = Sequence[Union[str, Tuple[str, Mapping[Any, Any]]]]
 
 
-def provider_entries(providers: Optional[Providers], provider_options: Optional[Sequence[Mapping[Any, Any]]]) -> Dict[str, str]:
-    """Checks a list of providers, and returns the options in it whose keys begin with "collage.".
-
-    Other providers than the processor's are left out with a note.
-    """
+def _pairs(providers: Optional[Providers], provider_options: Optional[Sequence[Mapping[Any, Any]]]) -> List[
+        Tuple[str, Mapping[Any, Any]]]:
+    """The names of providers with their options. Raises ValueError if one or the other is no such list."""
     if providers is None:
         providers = []
     if isinstance(providers, (str, bytes)) or not isinstance(providers, Sequence):
@@ -52,10 +49,30 @@ def provider_entries(providers: Optional[Providers], provider_options: Optional[
             pairs.append(given)
         else:
             raise ValueError("'providers' values must be either strings or (string, dict) tuples.")
-    entries: Dict[str, str] = {}
     for name, options in pairs:
         if not isinstance(options, Mapping):
             raise ValueError(f"the options of '{name}' must be a dict")
+    return pairs
+
+
+def check_and_normalize_provider_args(providers: Optional[Providers], provider_options: Optional[Sequence[Mapping[Any, Any]]],
+                                      available_provider_names: Sequence[str]) -> Tuple[List[str], List[Dict[str, str]]]:
+    """The names and the options of providers, each name once and the options as text."""
+    found: Dict[str, Dict[str, str]] = {}
+    for name, options in _pairs(providers, provider_options):
+        if name not in available_provider_names:
+            _notes.once(f"'{name}' is not among the available providers: {', '.join(available_provider_names)}")
+        found.setdefault(name, {str(key): str(value) for key, value in options.items()})
+    return list(found), list(found.values())
+
+
+def provider_entries(providers: Optional[Providers], provider_options: Optional[Sequence[Mapping[Any, Any]]]) -> Dict[str, str]:
+    """Checks a list of providers, and returns the options in it whose keys begin with "collage.".
+
+    Other providers than the processor's are left out with a note.
+    """
+    entries: Dict[str, str] = {}
+    for name, options in _pairs(providers, provider_options):
         if name != "CPUExecutionProvider":
             _notes.once(f"'{name}' is ignored: collage runs all kernels on the processor here")
         entries.update({str(key): str(value) for key, value in options.items() if str(key).startswith("collage.")})
@@ -68,21 +85,21 @@ class Settings:
     def __init__(self, options: SessionOptions, entries: Mapping[str, str]) -> None:
         for key, (value, why) in _REFUSED.items():
             if options._entries.get(key) == value:
-                raise state.made(state.NotImplemented, f"{key}={value}: {why}")
+                raise _errors.made(_errors.NotImplemented, f"{key}={value}: {why}")
         if options.optimized_model_filepath:
-            raise state.made(state.NotImplemented, f"optimized_model_filepath: {options.optimized_model_filepath} cannot be written: "
-                                                   "collage has no optimised model file; keep a plan instead (collage.plan)")
+            raise _errors.made(_errors.NotImplemented, f"optimized_model_filepath: {options.optimized_model_filepath} cannot be written: "
+                                                       "collage has no optimised model file; keep a plan instead (collage.plan)")
         if options.execution_mode == ExecutionMode.ORT_PARALLEL or options.inter_op_num_threads > 1:
             _notes.once("operators do not run side by side: each uses all threads of intra_op_num_threads", logging.INFO)
         if options.intra_op_num_threads < 0:
-            raise state.made(state.InvalidArgument, "intra_op_num_threads is negative; give 0 for as many threads as are useful")
+            raise _errors.made(_errors.InvalidArgument, "intra_op_num_threads is negative; give 0 for as many threads as are useful")
         own = {key: os.environ[name] for key in _FROM_ENVIRONMENT
                if os.environ.get(name := "COLLAGE_ORT_" + key[len("collage."):].upper())}
         own.update((key, value) for key, value in options._entries.items() if key.startswith("collage."))
         own.update(entries)
         unknown = sorted(set(own) - set(_KEYS))
         if unknown:
-            raise state.made(state.InvalidArgument, f"'{unknown[0]}' is no entry of collage; there are {', '.join(_KEYS)}")
+            raise _errors.made(_errors.InvalidArgument, f"'{unknown[0]}' is no entry of collage; there are {', '.join(_KEYS)}")
         self.plan = own.get("collage.plan")
         self.how = own.get("collage.how")
         self.store: Union[str, bool, None] = own.get("collage.store")
@@ -95,14 +112,14 @@ class Settings:
         self.budget = _seconds(self.budget_text or "inf")
         self.shapes = _shapes(own.get("collage.shapes", ""))
         if self.how is not None and self.how not in _HOW:
-            raise state.made(state.InvalidArgument, f"collage.how is '{self.how}', but must be one of {', '.join(_HOW)}")
+            raise _errors.made(_errors.InvalidArgument, f"collage.how is '{self.how}', but must be one of {', '.join(_HOW)}")
 
     def with_plan(self, network: collage.Network) -> Tuple[collage.Network, Optional[collage.Plan]]:
         """The plan that the options name, and the network with the plan's shapes. Without a plan, the network as it is."""
         if self.plan is None:
             return network, None
         if not os.path.exists(self.plan):
-            raise state.made(state.InvalidArgument, f"collage.plan: {self.plan} does not exist; collage tune makes plans")
+            raise _errors.made(_errors.InvalidArgument, f"collage.plan: {self.plan} does not exist; collage tune makes plans")
         plan = network.load_plan(self.plan, threads=self.threads)
         return plan.network, plan
 
@@ -168,7 +185,7 @@ def _seconds(text: str) -> Optional[float]:
     except ValueError:
         seconds = 0.0
     if not seconds > 0:
-        raise state.made(state.InvalidArgument, f"collage.budget_s is '{text}', but must be a number of seconds above 0, or inf")
+        raise _errors.made(_errors.InvalidArgument, f"collage.budget_s is '{text}', but must be a number of seconds above 0, or inf")
     return None if seconds == float("inf") else seconds
 
 
@@ -179,7 +196,7 @@ def _shapes(text: str) -> Dict[str, Tuple[Optional[int], ...]]:
         name, _, extents = part.rpartition("=")
         words = extents.split("x")
         if not name or not all(word == "?" or (word.isascii() and word.isdigit()) for word in words):
-            raise state.made(state.InvalidArgument, f"collage.shapes has '{part}', but must be like x=1x3x48x320;length=128")
+            raise _errors.made(_errors.InvalidArgument, f"collage.shapes has '{part}', but must be like x=1x3x48x320;length=128")
         shapes[name] = tuple(None if word == "?" else int(word) for word in words)
     return shapes
 

@@ -9,9 +9,8 @@ import numpy as np
 
 from collage import arrays
 
-from . import _types
+from . import _errors, _types
 from ._values import OrtValue
-from .capi import onnxruntime_pybind11_state as state
 
 Extent = Union[int, str, None]
 
@@ -43,8 +42,8 @@ def _from_list(arg: NodeArg, value: Any) -> np.ndarray:
     except ValueError:  # what newer numpy says of ragged lists
         plain = np.empty(1, object)
     if plain.dtype.kind == "O":
-        raise state.made(state.InvalidArgument, f"the list for input '{arg.name}' is ragged, or has elements that are no numbers; give "
-                                                "rows of numbers of one length")
+        raise _errors.made(_errors.InvalidArgument, f"the list for input '{arg.name}' is ragged, or has elements that are no numbers; "
+                                                    "give rows of numbers of one length")
     if plain.size == 0:
         return plain.astype(arg._dtype)
     numeric = plain.dtype.kind in "biuf" or _types.name_of(plain.dtype) is not None
@@ -53,14 +52,14 @@ def _from_list(arg: NodeArg, value: Any) -> np.ndarray:
     if plain.dtype.kind in "iu" and arg._dtype.kind in "iu":
         limits = np.iinfo(arg._dtype)
         if int(plain.min()) < limits.min or int(plain.max()) > limits.max:  # numpy may compare by rounded floats
-            raise state.made(state.InvalidArgument, f"the list for input '{arg.name}' has numbers that {arg.type} cannot hold")
+            raise _errors.made(_errors.InvalidArgument, f"the list for input '{arg.name}' has numbers that {arg.type} cannot hold")
     return plain.astype(arg._dtype)
 
 
 def _refuse_type(arg: NodeArg, dtype: np.dtype) -> None:
     remedy = "text is not supported" if dtype.kind in "OUS" else f"convert it by .astype(numpy.{arg._dtype})"
-    raise state.made(state.InvalidArgument, f"Unexpected input data type. Actual: ({_types.described(dtype)}) , expected: "
-                                            f"({arg.type}) for input '{arg.name}'; {remedy}")
+    raise _errors.made(_errors.InvalidArgument, f"Unexpected input data type. Actual: ({_types.described(dtype)}) , expected: "
+                                                f"({arg.type}) for input '{arg.name}'; {remedy}")
 
 
 def array_for(arg: NodeArg, value: Any) -> np.ndarray:
@@ -97,13 +96,13 @@ def check_shape(arg: NodeArg, shape: Tuple[int, ...]) -> None:
     if arg._any_rank:
         return
     if len(shape) != len(arg.shape):
-        raise state.made(state.InvalidArgument, f"Invalid rank for input: {arg.name} Got: {len(shape)} Expected: {len(arg.shape)}; "
-                                                f"the shape is {list(shape)}, and the model's is {arg.shape}")
+        raise _errors.made(_errors.InvalidArgument, f"Invalid rank for input: {arg.name} Got: {len(shape)} Expected: {len(arg.shape)}; "
+                                                    f"the shape is {list(shape)}, and the model's is {arg.shape}")
     wrong = [f"index: {i} Got: {have} Expected: {want}" for i, (have, want) in enumerate(zip(shape, arg.shape))
              if isinstance(want, int) and have != want]
     if wrong:
-        raise state.made(state.InvalidArgument, f"Got invalid dimensions for input: {arg.name} for the following indices "
-                                                f"{', '.join(wrong)}; the shape is {list(shape)}, and the model's is {arg.shape}")
+        raise _errors.made(_errors.InvalidArgument, f"Got invalid dimensions for input: {arg.name} for the following indices "
+                                                    f"{', '.join(wrong)}; the shape is {list(shape)}, and the model's is {arg.shape}")
 
 
 class Inputs:
@@ -125,7 +124,7 @@ class Inputs:
         for name, value in feed.items():
             arg = self._by_name.get(name)
             if arg is None:
-                raise state.made(state.InvalidArgument, why_unknown(name))
+                raise _errors.made(_errors.InvalidArgument, why_unknown(name))
             if type(value) is not np.ndarray or value.dtype != arg._dtype:
                 value = array_for(arg, value)
             found[name] = value

@@ -10,14 +10,14 @@ import numpy as np
 
 import collage
 
-from . import _notes, _profile
+from . import _errors, _notes, _profile
 from ._binding import IOBinding
+from ._inner import InnerSession
 from ._model_file import Broken, ModelFile, ModelMetadata
 from ._options import RunOptions, SessionOptions
 from ._placing import Providers, Settings, provider_entries
 from ._ports import Extent, Inputs, NodeArg
 from ._values import OrtValue
-from .capi import onnxruntime_pybind11_state as state
 
 _KEYWORDS = {"enable_fallback", "disabled_optimizers", "read_config_from_model"}
 # Words of collage's sentences about models that it cannot run, and about graphs that are wrong.
@@ -54,15 +54,19 @@ class InferenceSession:
             raise TypeError(f"sess_options is of type {type(sess_options).__name__}; give collage.onnxruntime.SessionOptions")
         for word in sorted(set(kwargs) - _KEYWORDS):
             _notes.once(f"InferenceSession: the argument '{word}' is not known, and is ignored")
-        self._source = _source_of(path_or_bytes)
+        source = _source_of(path_or_bytes)
+        # Names that ONNX Runtime's class has inside, and that programs read.
+        self._model_path: Optional[str] = source if isinstance(source, str) else None
+        self._model_bytes: Optional[bytes] = source if isinstance(source, bytes) else None
         self._sess_options = sess_options or SessionOptions()
+        self._source = source
         # Its description is read when a program asks for it, perhaps in another folder.
         self._file = ModelFile(os.path.abspath(self._source) if isinstance(self._source, str) else self._source)
         entries = provider_entries(providers, provider_options)
         entries.update(provider_entries(self._sess_options._providers, None))
         settings = Settings(self._sess_options, entries)
         self._profile = _profile.Profile(self._sess_options) if self._sess_options.enable_profiling else None
-        label = "the model" if isinstance(self._source, bytes) else os.path.basename(self._source)
+        label = "the model" if isinstance(source, bytes) else os.path.basename(source)
         network = self._load(settings)
         try:
             network, plan = settings.with_plan(network)
@@ -71,9 +75,9 @@ class InferenceSession:
                 _notes.once(f"{label}: {note}")
             self._session = settings.make(network, plan, label)
         except collage.MisuseError as fault:
-            raise state.made(state.InvalidArgument, str(fault)) from fault
+            raise _errors.made(_errors.InvalidArgument, str(fault)) from fault
         except collage.CollageError as fault:
-            raise state.made(state.RuntimeException, str(fault)) from fault
+            raise _errors.made(_errors.RuntimeException, str(fault)) from fault
         if self._profile is not None:
             self._profile.loaded()
 
@@ -104,10 +108,10 @@ class InferenceSession:
     def _describe(self, network: collage.Network) -> None:
         """Keeps the inputs and outputs, as the options fix them."""
         open_shapes = self._wanted_shapes if network.is_open else {}
-        self._inputs = [NodeArg(port.name, port.type, port.dtype, open_shapes.get(port.name, port.shape)) for port in network.inputs]
-        self._outputs = [NodeArg(port.name, port.type, port.dtype, _named(port.shape, self._extents)) for port in network.outputs]
-        self._output_names = [arg.name for arg in self._outputs]
-        self._feeds = Inputs(self._inputs)
+        self._inputs_meta = [NodeArg(port.name, port.type, port.dtype, open_shapes.get(port.name, port.shape)) for port in network.inputs]
+        self._outputs_meta = [NodeArg(port.name, port.type, port.dtype, _named(port.shape, self._extents)) for port in network.outputs]
+        self._output_names = [arg.name for arg in self._outputs_meta]
+        self._feeds = Inputs(self._inputs_meta)
         self._checks_shapes = self._checks_shapes and network.is_open
 
     def _with_overrides(self, name: str, shape: Optional[Tuple[Extent, ...]], settings: Settings) -> Optional[Tuple[Extent, ...]]:
@@ -125,11 +129,11 @@ class InferenceSession:
         extents = list(_named(tuple(extents), {key: value[0] for key, value in settings.shapes.items() if len(value) == 1}) or ())
         if given is not None and (len(given) != 1 or len(shape) == 1):
             if len(given) != len(extents):
-                raise state.made(state.InvalidArgument, f"collage.shapes gives {name} {len(given)} extents, and it has {len(extents)}")
+                raise _errors.made(_errors.InvalidArgument, f"collage.shapes gives {name} {len(given)} extents, and it has {len(extents)}")
             for at, extent in enumerate(given):
                 if extent is not None and isinstance(shape[at], int) and shape[at] != extent:
-                    raise state.made(state.InvalidArgument, f"collage.shapes gives extent {at} of {name} as {extent}, and the "
-                                                            f"model fixes it to {shape[at]}")
+                    raise _errors.made(_errors.InvalidArgument, f"collage.shapes gives extent {at} of {name} as {extent}, and the "
+                                                                f"model fixes it to {shape[at]}")
                 extents[at] = extents[at] if extent is None else extent
         return tuple(extents)
 
@@ -139,8 +143,8 @@ class InferenceSession:
         known.update(extent for port in network.inputs for extent in port.shape or () if isinstance(extent, str))
         for name in settings.shapes:
             if name not in known:
-                raise state.made(state.InvalidArgument, f"collage.shapes names '{name}', which is no input and no open extent; "
-                                                        f"there are {', '.join(sorted(known))}")
+                raise _errors.made(_errors.InvalidArgument, f"collage.shapes names '{name}', which is no input and no open extent; "
+                                                            f"there are {', '.join(sorted(known))}")
 
     def _probe(self, network: collage.Network) -> None:
         """Raises what is wrong with a model of fixed inputs. Its outputs' shapes may depend on data, which is not wrong."""
@@ -157,29 +161,29 @@ class InferenceSession:
         """The exception that ONNX Runtime has for a model that cannot be loaded."""
         name = self._source if isinstance(self._source, str) else "the model"
         if not self._exists():
-            return state.made(state.NoSuchFile, f"Load model from {name} failed. File doesn't exist")
+            return _errors.made(_errors.NoSuchFile, f"Load model from {name} failed. File doesn't exist")
         sentence = str(fault)
         if not self._file.is_protobuf():
             try:
                 if self._file.is_ort_format():
-                    return state.made(state.NotImplemented, f"{name} is in ONNX Runtime's own format, which cannot be read; give the "
-                                                            "ONNX file")
+                    return _errors.made(_errors.NotImplemented, f"{name} is in ONNX Runtime's own format, which cannot be read; give the "
+                                                                "ONNX file")
             except OSError:
                 pass
-            return state.made(state.InvalidProtobuf, f"Protobuf parsing failed. {sentence}")
+            return _errors.made(_errors.InvalidProtobuf, f"Protobuf parsing failed. {sentence}")
         if not isinstance(fault, collage.MisuseError):
-            return state.made(state.RuntimeException, sentence)
-        return state.made(state.NotImplemented if _is_unsupported(sentence) else state.InvalidGraph, sentence)
+            return _errors.made(_errors.RuntimeException, sentence)
+        return _errors.made(_errors.NotImplemented if _is_unsupported(sentence) else _errors.InvalidGraph, sentence)
 
     # ---------------------------------------------------------------------------------------------- what it describes
 
     def get_inputs(self) -> List[NodeArg]:
         """The inputs that a run takes, in the order of the file."""
-        return self._inputs
+        return self._inputs_meta
 
     def get_outputs(self) -> List[NodeArg]:
         """The outputs, in the order of the file."""
-        return self._outputs
+        return self._outputs_meta
 
     def get_overridable_initializers(self) -> List[NodeArg]:
         """Always empty: inputs with a value in the file are constants here."""
@@ -216,6 +220,32 @@ class InferenceSession:
         """Without effect: there is one provider."""
 
     @property
+    def _sess(self) -> InnerSession:
+        return InnerSession(self)
+
+    @property
+    def _model_meta(self) -> ModelMetadata:
+        return self.get_modelmeta()
+
+    @property
+    def _providers(self) -> List[str]:
+        return self.get_providers()
+
+    @property
+    def _provider_options(self) -> Dict[str, Dict[str, str]]:
+        return self.get_provider_options()
+
+    def get_tuning_results(self) -> List[Any]:
+        """[]: such results are of other providers. Plans keep what collage measures."""
+        return []
+
+    def set_tuning_results(self, results: Sequence[Any], *, error_on_invalid: bool = False) -> None:
+        """Without effect: such results are of other providers."""
+
+    def set_ep_dynamic_options(self, options: Mapping[str, str]) -> None:
+        """Without effect: such options are of other providers."""
+
+    @property
     def collage_session(self) -> collage.Session:
         """The session of collage that runs, for what ONNX Runtime's interface lacks, such as explain()."""
         return self._session
@@ -244,6 +274,18 @@ class InferenceSession:
         names = self._wanted(output_names)
         results = self._results(self._feeds.arrays(input_dict_ort_values, self._why_unknown), run_options)
         return [self._value(name, array) for name, array in zip(names, _each_once(names, results))]
+
+    def run_with_ortvaluevector(self, run_options: Optional[RunOptions], feed_names: Sequence[str], feeds: Sequence[OrtValue],
+                                fetch_names: Sequence[str], fetches: List[OrtValue], fetch_devices: Sequence[Any]) -> None:
+        """The same with rows of names and values. `fetches` is filled; if it has values already, results are written to them."""
+        results = self.run_with_ort_values(fetch_names, dict(zip(feed_names, feeds)), run_options)
+        if not fetches:
+            fetches.extend(results)
+        elif len(fetches) == len(results):
+            for into, result in zip(fetches, results):
+                into.update_inplace(result.numpy())
+        else:
+            raise RuntimeError(f"there are {len(fetches)} values for {len(results)} outputs; give one for each, or an empty OrtValueVector")
 
     def run_async(self, output_names: Optional[Sequence[str]], input_feed: Mapping[str, Any],
                   callback: Callable[[List[np.ndarray], Any, str], Any], user_data: Any,
@@ -289,12 +331,12 @@ class InferenceSession:
             return self._output_names
         for name in output_names:
             if name not in self._output_names:
-                raise state.made(state.InvalidArgument, f"Invalid output name:{name}; the model has "
-                                                        f"{', '.join(self._output_names)}")
+                raise _errors.made(_errors.InvalidArgument, f"Invalid output name:{name}; the model has "
+                                                            f"{', '.join(self._output_names)}")
         return output_names
 
     def _why_unknown(self, name: str) -> str:
-        names = ", ".join(arg.name for arg in self._inputs) or "none"
+        names = ", ".join(arg.name for arg in self._inputs_meta) or "none"
         try:
             if name in self._file.overridable():
                 return f"Invalid input name: {name} has a value in the model, which is a constant here; leave it out of the feed"
@@ -317,18 +359,18 @@ class InferenceSession:
     def _failed(self, fault: collage.CollageError, arrays: Dict[str, np.ndarray]) -> Exception:
         """The exception that ONNX Runtime has for a run that failed."""
         if isinstance(fault, collage.CancelledError):
-            return state.made(state.Fail, "Exiting due to terminate flag being set to true.")
+            return _errors.made(_errors.Fail, "Exiting due to terminate flag being set to true.")
         if isinstance(fault, collage.MisuseError):
             try:
                 self._feeds.check_shapes(arrays)
-            except state.InvalidArgument as sentence:
+            except _errors.InvalidArgument as sentence:
                 return sentence
             # A model of open shapes is only looked at as a whole when shapes are known.
-            return state.made(state.NotImplemented if _is_unsupported(str(fault)) else state.InvalidArgument, str(fault))
-        return state.made(state.Fail, str(fault))
+            return _errors.made(_errors.NotImplemented if _is_unsupported(str(fault)) else _errors.InvalidArgument, str(fault))
+        return _errors.made(_errors.Fail, str(fault))
 
     def _value(self, name: str, array: np.ndarray) -> OrtValue:
-        element_type = self._outputs[self._output_names.index(name)]._type_name
+        element_type = self._outputs_meta[self._output_names.index(name)]._type_name
         return OrtValue(array, element_type)
 
     # ------------------------------------------------------------------------------------------------------ profiling

@@ -13,11 +13,23 @@ from collage import arrays
 
 from . import _types
 
-_DEVICES = ("cpu", "cuda", "cann", "dml", "webgpu", "gpu", "npu")
+# ONNX Runtime's numbers of kinds of devices. Vendors tell those of one number apart.
+_DEVICES = {"cpu": 0, "cuda": 1, "gpu": 1, "webgpu": 1, "fpga": 2, "npu": 3, "cann": 3, "dml": 4}
 
 
-def only_cpu(device_type: str) -> None:
+def get_ort_device_type(device_type: str) -> int:
+    """ONNX Runtime's number of a kind of devices, by its name. Raises RuntimeError for a name that it does not know."""
+    if device_type not in _DEVICES:
+        raise RuntimeError(f"Unsupported device type: {device_type}")
+    return _DEVICES[device_type]
+
+
+def only_cpu(device_type: Union[str, int, OrtDevice]) -> None:
     """Refuses every device but the processor."""
+    if isinstance(device_type, OrtDevice):
+        return  # none of another device can be made
+    if isinstance(device_type, int):
+        device_type = next((name for name, number in _DEVICES.items() if number == device_type), str(device_type))
     if str(device_type).lower() != "cpu":
         known = "is not available: collage runs on the processor here" if device_type in _DEVICES else "is no device type"
         raise RuntimeError(f"the device '{device_type}' {known}; use 'cpu'")
@@ -62,16 +74,42 @@ class OrtDeviceVendorId(enum.IntEnum):
 
 
 class OrtDevice:
-    """A device: here always the processor."""
+    """A device: here always the processor.
 
-    def __init__(self, device_type: str = "cpu", device_id: int = 0) -> None:
+    Args:
+        device_type: its kind, by name or by the number of ONNX Runtime; or another device.
+        memory_type: 0; kept, without effect.
+        vendor_and_id: the number of the device, perhaps with a number of a vendor before it.
+    """
+
+    def __init__(self, device_type: Union[str, int, OrtDevice] = "cpu", memory_type: int = 0, *vendor_and_id: int) -> None:
         only_cpu(device_type)
-        self._id = operator.index(device_id)
+        if len(vendor_and_id) > 2:
+            raise TypeError("a device has a type, a type of memory, a vendor and a number; give at most these four")
+        self._memory = operator.index(memory_type)
+        self._id = operator.index(vendor_and_id[-1]) if vendor_and_id else 0
+        if isinstance(device_type, OrtDevice):
+            self._memory, self._id = device_type._memory, device_type._id
 
     @staticmethod
     def make(ort_device_name: str, device_id: int, vendor_id: int = -1) -> OrtDevice:
         """The device of a name. Raises RuntimeError for all but "cpu"."""
-        return OrtDevice(ort_device_name, device_id)
+        return OrtDevice(ort_device_name, 0, device_id)
+
+    @staticmethod
+    def cpu() -> int:
+        """0, the number of the processor."""
+        return _DEVICES["cpu"]
+
+    @staticmethod
+    def cuda() -> int:
+        """1. No such device can be made."""
+        return _DEVICES["cuda"]
+
+    @staticmethod
+    def default_memory() -> int:
+        """0, the number of ordinary memory."""
+        return 0
 
     def device_id(self) -> int:
         """The number of the device."""
@@ -84,6 +122,13 @@ class OrtDevice:
     def device_vendor_id(self) -> int:
         """0: none."""
         return 0
+
+    def mem_type(self) -> int:
+        """The number of the type of memory; 0: ordinary memory."""
+        return self._memory
+
+    # ONNX Runtime has one class of devices for programs, and another one inside. This is both.
+    vendor_id, device_mem_type = device_vendor_id, mem_type
 
 
 class _Capsule:
@@ -112,7 +157,7 @@ class OrtValue:
         self._type = name
 
     @classmethod
-    def ortvalue_from_numpy(cls, numpy_obj: np.ndarray, device_type: str = "cpu", device_id: int = 0,
+    def ortvalue_from_numpy(cls, numpy_obj: np.ndarray, device_type: Union[str, OrtDevice] = "cpu", device_id: int = 0,
                             vendor_id: int = -1) -> OrtValue:
         """A value in the array's own memory: later changes of either show in the other. Others than dense ones are copied."""
         only_cpu(device_type)
@@ -132,8 +177,8 @@ class OrtValue:
         return cls(np.ascontiguousarray(data).view(dtype), name)
 
     @classmethod
-    def ortvalue_from_shape_and_type(cls, shape: Sequence[int], element_type: Any = None, device_type: str = "cpu",
-                                     device_id: int = 0, vendor_id: int = -1) -> OrtValue:
+    def ortvalue_from_shape_and_type(cls, shape: Sequence[int], element_type: Any = None,
+                                     device_type: Union[str, OrtDevice] = "cpu", device_id: int = 0, vendor_id: int = -1) -> OrtValue:
         """A value of zeros."""
         only_cpu(device_type)
         name = _types.element_type(np.float32 if element_type is None else element_type)
@@ -229,6 +274,31 @@ class OrtValue:
             raise RuntimeError(f"the value is {self.data_type()} of shape {self.shape()}, and the array "
                                f"{_types.described(given.dtype)} of shape {list(given.shape)}; give an array that fits")
         np.copyto(self._array, given)
+
+
+class OrtValueVector(List[OrtValue]):
+    """Values in a row, as a binding returns them: a list, with ONNX Runtime's names for what lists do."""
+
+    push_back = list.append
+
+    def reserve(self, count: int) -> None:
+        """Without effect: lists grow by themselves."""
+
+    def shrink_to_fit(self) -> None:
+        """Without effect."""
+
+    def element_type_at(self, at: int) -> int:
+        """ONNX's number of the element type of a value."""
+        return self[at].element_type()
+
+    def dlpack_at(self, at: int) -> Any:
+        """A DLPack capsule of a value."""
+        return self[at].to_dlpack()
+
+    def to_dlpacks(self, to_tensor: Any = None) -> List[Any]:
+        """DLPack capsules of all values, or what `to_tensor` makes of each capsule."""
+        capsules = [value.to_dlpack() for value in self]
+        return capsules if to_tensor is None else [to_tensor(capsule) for capsule in capsules]
 
 
 def array_of(value: Union[OrtValue, np.ndarray]) -> np.ndarray:

@@ -270,6 +270,27 @@ class Inputs(Case):
         self.assertEqual(ort.OrtValue.from_dlpack(Tensor()).data_ptr(), X.ctypes.data)
         self.assertIn("dltensor", repr(ort.OrtValue.ortvalue_from_numpy(X).to_dlpack()))
 
+    def test_rows_of_values(self):
+        linear = ort.InferenceSession(path("linear"))
+        vector, into = ort.capi._pybind_state.OrtValueVector(), ort.OrtValue.ortvalue_from_shape_and_type([2, 3])
+        vector.push_back(into)
+        feeds = [ort.OrtValue.ortvalue_from_numpy(X)]
+        linear.run_with_ortvaluevector(None, ["x"], feeds, ["y"], vector, [])
+        np.testing.assert_array_equal(into.numpy(), linear.run(None, {"x": X})[0])
+        self.assertEqual((len(vector), vector.element_type_at(0), vector.to_dlpacks(repr)[0][:16]), (1, 1, '<capsule object '))
+        vector[0] = ort.OrtValue.ortvalue_from_shape_and_type([1, 3])
+        self.refused(RuntimeError, "[1, 3]", linear.run_with_ortvaluevector, None, ["x"], feeds, ["y"], vector, [])
+        self.refused(RuntimeError, "1 values for 2 outputs", linear.run_with_ortvaluevector, None, ["x"], feeds, ["y", "y"], vector, [])
+
+    def test_devices(self):
+        OrtDevice = ort.OrtDevice
+        for device in (OrtDevice("cpu", 0, 3), OrtDevice(0, 0, 3), OrtDevice(OrtDevice.cpu(), 0, 0, 3), OrtDevice.make("cpu", 3)):
+            self.assertEqual((device.device_type(), device.device_id(), OrtDevice(device).device_id()), (0, 3, 3))
+        for other in (OrtDevice.cuda(), "cuda", 9):
+            self.refused(RuntimeError, "use 'cpu'", OrtDevice, other, 0, 0)
+        self.refused(TypeError, "at most these four", OrtDevice, 0, 0, 0, 0, 0)
+        self.refused(RuntimeError, "Unsupported device type: tpu", ort.onnxruntime_inference_collection.get_ort_device_type, "tpu")
+
     def test_types_that_numpy_lacks(self):
         bits = np.array([0x3F80, 0x4000], np.uint16)
         value = ort.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, 16)

@@ -1,4 +1,4 @@
-"""The place of ONNX Runtime's exceptions, for programs that name it."""
+"""The place of ONNX Runtime's inner modules, for programs that name them."""
 
 from . import onnxruntime_pybind11_state
 

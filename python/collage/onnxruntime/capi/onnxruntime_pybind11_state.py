@@ -1,71 +1,17 @@
-"""The exceptions of ONNX Runtime, under the module name where programs import them.
+"""What programs take from ONNX Runtime's inner module: exceptions, options, values, devices and functions."""
 
-As there, they derive from Exception alone: `except RuntimeError` does not catch them.
-"""
+from .. import _errors
+from .._errors import *  # noqa: F401,F403
+from .._inner import SessionIOBinding
+from .._model_file import ModelMetadata
+from .._options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
+from .._ports import NodeArg
+from .._process import *  # noqa: F401,F403
+from .._process import __all__ as _functions
+from .._values import OrtDevice, OrtValue, OrtValueVector
 
-from __future__ import annotations
+__all__ = ["ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "ModelMetadata", "NodeArg", "OrtDevice", "OrtValue",
+           "OrtValueVector", "RunOptions", "SessionIOBinding", "SessionOptions", *_errors.__all__, *_functions]
 
-from typing import Type
-
-__all__ = [
-    "EPFail", "EngineError", "Fail", "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "ModelLoaded", "NoModel",
-    "NoSuchFile", "NotImplemented", "RuntimeException",
-]
-
-
-class Fail(Exception):
-    """A run failed, or RunOptions.terminate ended it."""
-
-
-class InvalidArgument(Exception):
-    """An input, an output's name or an option does not fit."""
-
-
-class NoSuchFile(Exception):
-    """The model's file does not exist."""
-
-
-class NoModel(Exception):
-    """No model is loaded. collage never raises it."""
-
-
-class EngineError(Exception):
-    """An engine failed. collage never raises it."""
-
-
-class RuntimeException(Exception):
-    """The machine or a library failed: memory, files, a kernel."""
-
-
-class InvalidProtobuf(Exception):
-    """The model's file is not an ONNX model, or is cut short."""
-
-
-class ModelLoaded(Exception):
-    """A model is loaded already. collage never raises it."""
-
-
-class NotImplemented(Exception):  # ONNX Runtime's name, in its own module
-    """The model or the call needs something that is not supported."""
-
-
-class InvalidGraph(Exception):
-    """The model's graph is wrong."""
-
-
-class EPFail(Exception):
-    """An execution provider failed. collage never raises it."""
-
-
-# The words and numbers that ONNX Runtime prints for its status codes. Programs look for them in messages.
-_STATUS = {
-    Fail: (1, "FAIL"), InvalidArgument: (2, "INVALID_ARGUMENT"), NoSuchFile: (3, "NO_SUCHFILE"),
-    RuntimeException: (6, "RUNTIME_EXCEPTION"), InvalidProtobuf: (7, "INVALID_PROTOBUF"),
-    NotImplemented: (9, "NOT_IMPLEMENTED"), InvalidGraph: (10, "INVALID_GRAPH"),
-}
-
-
-def made(kind: Type[Exception], sentence: str) -> Exception:
-    """An exception of this kind: the number and the word of its status, then the sentence."""
-    number, word = _STATUS[kind]
-    return kind(f"[collage] : {number} : {word} : {sentence}")
+for _name in _errors.__all__:  # traces of exceptions name the module from which programs import them
+    getattr(_errors, _name).__module__ = __name__
