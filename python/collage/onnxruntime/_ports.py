@@ -21,7 +21,7 @@ class NodeArg:
     An open extent is its name in the model, or None. A shape of any rank is an empty list, as in ONNX Runtime.
     """
 
-    __slots__ = ("name", "type", "shape", "_dtype", "_type_name", "_any_rank")
+    __slots__ = ("name", "type", "shape", "_dtype", "_type_name", "_any_rank", "_is_scalar")
 
     def __init__(self, name: str, element_type: str, dtype: np.dtype, shape: Optional[Tuple[Extent, ...]]) -> None:
         self.name = name
@@ -30,6 +30,7 @@ class NodeArg:
         self._dtype = dtype
         self._type_name = element_type
         self._any_rank = shape is None
+        self._is_scalar = shape == ()
 
     def __repr__(self) -> str:
         return f"NodeArg(name='{self.name}', type='{self.type}', shape={self.shape})"
@@ -63,11 +64,17 @@ def _refuse_type(arg: NodeArg, dtype: np.dtype) -> None:
 
 
 def array_for(arg: NodeArg, value: Any) -> np.ndarray:
-    """What a program gives for an input, as an array of the input's type. Its shape is not checked here.
+    """What a program gives for an input, as an array of the input's type. Its shape is not checked here, but one element becomes a
+    scalar where the input is one.
 
     Taken are arrays, OrtValues, lists, numbers for scalars, and tensors of other libraries that numpy can view. Raises
     InvalidArgument for another type of elements, RuntimeError for other objects.
     """
+    given = _typed(arg, value)
+    return given.reshape(()) if arg._is_scalar and given.size == 1 else given
+
+
+def _typed(arg: NodeArg, value: Any) -> np.ndarray:
     if isinstance(value, OrtValue):
         given = value.numpy()
         if value.data_type() != arg.type:
@@ -95,6 +102,9 @@ def check_shape(arg: NodeArg, shape: Tuple[int, ...]) -> None:
     """Raises InvalidArgument in ONNX Runtime's words if an array of this shape does not fit the input."""
     if arg._any_rank:
         return
+    if arg._is_scalar and shape:
+        raise _errors.made(_errors.InvalidArgument, f"Invalid rank for input: {arg.name} Got: {len(shape)} Expected: 0; the input is "
+                                                    f"one number, and the array has the shape {list(shape)}")
     if len(shape) != len(arg.shape):
         raise _errors.made(_errors.InvalidArgument, f"Invalid rank for input: {arg.name} Got: {len(shape)} Expected: {len(arg.shape)}; "
                                                     f"the shape is {list(shape)}, and the model's is {arg.shape}")
@@ -125,7 +135,7 @@ class Inputs:
             arg = self._by_name.get(name)
             if arg is None:
                 raise _errors.made(_errors.InvalidArgument, why_unknown(name))
-            if type(value) is not np.ndarray or value.dtype != arg._dtype:
+            if type(value) is not np.ndarray or value.dtype != arg._dtype or arg._is_scalar:
                 value = array_for(arg, value)
             found[name] = value
         return found

@@ -204,6 +204,15 @@ class Inputs(Case):
         np.testing.assert_array_equal(scaled.run(None, {"x": memoryview(three), "factor": 1.0})[0], three)
         for wrong in (None, "text", {"a": 1}, object()):
             self.refused(RuntimeError, "give a numpy array", scaled.run, None, {"x": wrong, "factor": 1.0})
+        for wrong in (np.ones(2, np.float32), np.ones((3, 1), np.float32), [], [1.0, 2.0]):
+            self.refused(InvalidArgument, "Expected: 0; the input is one number", scaled.run, None, {"x": three, "factor": wrong})
+            binding = scaled.io_binding()
+            binding.bind_cpu_input("x", three)
+            binding.bind_cpu_input("factor", np.array(wrong, np.float32))
+            binding.bind_output("y")
+            self.refused(RuntimeError, "the input is one number", scaled.run_with_iobinding, binding)
+        np.testing.assert_array_equal(scaled.run(None, {"x": three, "factor": np.full((1, 1), 2, np.float32)})[0], [0, 2, 4])
+        self.refused(InvalidArgument, "tensor(double)", scaled.run, None, {"x": three, "factor": np.ones(1)})
         self.refused(InvalidArgument, "ragged", scaled.run, None, {"x": [1, [2, 3]], "factor": 1.0})
         self.refused(InvalidArgument, "text is not supported", scaled.run, None, {"x": np.array(["a", "b", "c"]), "factor": 1.0})
         self.refused(TypeError, '["y"]', scaled.run, "y", {"x": three, "factor": 1.0})
