@@ -18,7 +18,8 @@ EACH_S, LEAST_S, MOST_S = 0.1, 1.0, 10.0
 # A start that takes longer than these seconds says why.
 PATIENCE_S = 2.0
 
-_KEYS = ("collage.backends", "collage.budget_s", "collage.how", "collage.plan", "collage.shapes", "collage.store")
+_KEYS = ("collage.backends", "collage.budget_s", "collage.how", "collage.keep_non_finite", "collage.plan", "collage.shapes",
+         "collage.store")
 _HOW = ("measure", "estimate", "priority")
 # Those that make sense for all models of a process. Environment variables set them for programs that cannot be changed.
 _FROM_ENVIRONMENT = ("collage.backends", "collage.budget_s", "collage.how", "collage.store")
@@ -106,6 +107,10 @@ class Settings:
         if self.store == "none":
             self.store = False  # measured costs are kept nowhere
         self.backends = own.get("collage.backends")
+        keep = own.get("collage.keep_non_finite", "0")
+        if keep not in ("0", "1"):
+            raise _errors.made(_errors.InvalidArgument, f"collage.keep_non_finite is '{keep}', but must be 0 or 1")
+        self.keep_non_finite = keep == "1"
         self.threads = options.intra_op_num_threads
         self.quick = options.graph_optimization_level == GraphOptimizationLevel.ORT_DISABLE_ALL
         self.budget_text = own.get("collage.budget_s")
@@ -135,14 +140,29 @@ class Settings:
 
     def make(self, network: collage.Network, plan: Optional[collage.Plan], label: str) -> collage.Session:
         """The session of a network: by its plan, or else placed as the options say."""
+        how = self.how_for(network)
+        if self.keep_non_finite:
+            self._refuse_to_keep(network, plan, how)
         if plan is not None:
             return network.session(plan)
-        how = self.how_for(network)
         if how == "measure" and not network.is_open:
             return network.session(self._measured(network, label))
         budget = MOST_S if self.budget_text is None else self.budget
         return network.session(how=how, threads=self.threads, budget=budget, backends=self.backends, store=self.store,
                                progress=_patience(label, budget) if how == "measure" else None)
+
+    @staticmethod
+    def _refuse_to_keep(network: collage.Network, plan: Optional[collage.Plan], how: str) -> None:
+        """Refuses collage.keep_non_finite where nothing shows which kernels keep NaN."""
+        if plan is not None:
+            why = "a plan decides about its kernels; make it by collage tune --keep-non-finite, and leave out this entry"
+        elif network.is_open:
+            why = "kernels of open shapes are not all measured; fix the shapes, as by collage.shapes"
+        elif how != "measure":
+            why = "only measuring shows which kernels keep NaN and infinity; leave out collage.how, COLLAGE_ORT_HOW and ORT_DISABLE_ALL"
+        else:
+            return
+        raise _errors.made(_errors.InvalidArgument, f"collage.keep_non_finite=1: {why}")
 
     def _measured(self, network: collage.Network, label: str) -> collage.Plan:
         """A plan by measuring, which is kept beside the store: later starts read it, unless collage.how=measure goes on."""
@@ -157,7 +177,7 @@ class Settings:
         if self.budget_text is None:
             budget = min(MOST_S, max(LEAST_S, EACH_S * network.summary["nodes"]))
         plan = network.tune(threads=threads, budget=budget, backends=self.backends, store=self.store,
-                            progress=_patience(label, budget))
+                            keep_non_finite=self.keep_non_finite, progress=_patience(label, budget))
         if kept is not None:
             try:
                 kept.parent.mkdir(parents=True, exist_ok=True)
@@ -173,6 +193,7 @@ class Settings:
             return None
         words = [network.summary["fingerprint"], str(self.threads or collage.system()["available_threads"])]
         words += sorted(self.backends.split(",")) if self.backends else []
+        words += ["keep_non_finite"] if self.keep_non_finite else []
         if not all(word.replace("_", "").isalnum() for word in words):
             return None  # no names of backends: placing says so
         return pathlib.Path(f"{store}.plans", "-".join(words) + ".json")

@@ -122,6 +122,32 @@ class Placing(Case):
         negative.intra_op_num_threads = -1
         self.refused(InvalidArgument, "negative", ort.InferenceSession, path("fixed"), negative)
 
+    def test_keep_non_finite(self):
+        x = np.ones((1, 8, 16, 16), np.float32)
+        x[0, 0, 5, 5] = np.nan
+        os.environ["COLLAGE_ORT_HOW"], how = "measure", os.environ["COLLAGE_ORT_HOW"]
+        self.addCleanup(os.environ.__setitem__, "COLLAGE_ORT_HOW", how)
+        session = ort.InferenceSession(path("keeps"), options(keep_non_finite="1", store=room.name + "/keeps.db", budget_s="1.5"))
+        y = session.run(None, {"x": x})[0]
+        self.assertTrue(np.isnan(y[:, :, 4:7, 4:7]).all())
+        self.assertEqual(int(np.isnan(y).sum()), 16 * 9)
+        # A plan with other kernels is not read for it.
+        kept, = pathlib.Path(room.name, "keeps.db.plans").iterdir()
+        self.assertIn("keep_non_finite", kept.name)
+        fixed = ort.InferenceSession(path("any_image"), options(keep_non_finite="1", shapes="images=1x3x8x8", store="none", budget_s="1"))
+        self.assertFalse(fixed.collage_session.is_open)
+        quick = options(keep_non_finite="1")
+        quick.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        plan = room.name + "/keeps.plan.json"
+        collage.load(path("keeps")).tune(how="priority", threads=1).save(plan)
+        for name, of, says in (("any_image", options(keep_non_finite="1"), "fix the shapes"),
+                               ("keeps", options(keep_non_finite="1", how="priority"), "only measuring"),
+                               ("keeps", options(keep_non_finite="1", plan=plan), "a plan decides"),
+                               ("keeps", options(keep_non_finite="yes"), "must be 0 or 1")):
+            self.refused(InvalidArgument, says, ort.InferenceSession, path(name), of)
+        del os.environ["COLLAGE_ORT_HOW"]
+        self.refused(InvalidArgument, "ORT_DISABLE_ALL", ort.InferenceSession, path("keeps"), quick)
+
     def test_number_of_threads(self):
         one = options()
         one.intra_op_num_threads = 1

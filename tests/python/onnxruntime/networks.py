@@ -117,6 +117,9 @@ def models():
         "overridable": model(takes("x", "float32", 2), takes("w", "float32", 2), weight("w", np.array([1, 2], np.float32)),
                              node("Add", ["x", "w"], ["y"]), gives("y", "float32", 2)),
         "denoted": model(takes("x", "float32", ("N", "DATA_BATCH"), 2), node("Relu", ["x"], ["y"]), gives("y", "float32", "N", 2)),
+        "keeps": model(takes("x", "float32", 1, 8, 16, 16), weight("k", numbers(16, 8, 3, 3)), weight("b", numbers(16)),
+                       node("Conv", ["x", "k", "b"], ["c"], pads=[1, 1, 1, 1]), node("Relu", ["c"], ["y"]),
+                       gives("y", "float32", 1, 16, 16, 16)),
         "text": model(takes("t", "text", "n"), node("Identity", ["t"], ["y"]), gives("y", "text", "n")),
         # The value of an input decides the shape of the output.
         "reshaped": model(takes("x", "float32", 2, 3), takes("shape", "int64", 2), node("Reshape", ["x", "shape"], ["r"]),
