@@ -30,7 +30,8 @@ class Broken(ValueError):
     """The bytes are not fields of protobuf."""
 
 
-def _varint(data: Buffer, at: int, end: int) -> Tuple[int, int]:
+def varint(data: Buffer, at: int, end: int) -> Tuple[int, int]:
+    """A whole number, and where it ends."""
     number = shift = 0
     while at < end and shift < 70:
         byte = data[at]
@@ -42,28 +43,39 @@ def _varint(data: Buffer, at: int, end: int) -> Tuple[int, int]:
     raise Broken
 
 
-def _fields(data: Buffer, at: int, end: int) -> Iterator[Tuple[int, int, int]]:
-    """The fields of a message: number, and where the content begins and ends. A whole number stands in place of the beginning,
-    with -1 for its end."""
+def spans(data: Buffer, at: int, end: int) -> Iterator[Tuple[int, int, int, int, int]]:
+    """The fields of a message: number, form, and where the field, its content and the next field begin. Form 2 has a length."""
     while at < end:
-        key, at = _varint(data, at, end)
-        number, form = key >> 3, key & 7
+        begin = at
+        key, at = varint(data, at, end)
+        form = key & 7
         if form == 0:
-            value, at = _varint(data, at, end)
-            yield number, value, -1
+            _, after = varint(data, at, end)
         elif form in (1, 2, 5):
             size = {1: 8, 5: 4}.get(form)
             if size is None:
-                size, at = _varint(data, at, end)
-            if at + size > end:
-                raise Broken
-            yield number, at, at + size
-            at += size
+                size, at = varint(data, at, end)
+            after = at + size
         else:
             raise Broken
+        if after > end:
+            raise Broken
+        yield key >> 3, form, begin, at, after
+        at = after
 
 
-def _text(data: Buffer, start: int, end: int) -> str:
+def fields(data: Buffer, at: int, end: int) -> Iterator[Tuple[int, int, int]]:
+    """The fields of a message: number, and where the content begins and ends. A whole number stands in place of the beginning,
+    with -1 for its end."""
+    for number, form, _, start, after in spans(data, at, end):
+        if form == 0:
+            yield number, varint(data, start, after)[0], -1
+        else:
+            yield number, start, after
+
+
+def text(data: Buffer, start: int, end: int) -> str:
+    """The text of a field."""
     if end < 0:
         raise Broken
     return bytes(data[start:end]).decode("utf-8", "replace")
@@ -88,7 +100,7 @@ class ModelFile:
     def is_protobuf(self) -> bool:
         """Whether the bytes are fields of protobuf, and some of them a graph."""
         def read(data: Buffer, size: int) -> bool:
-            return any(number == 7 and end >= 0 for number, _, end in list(_fields(data, 0, size)))
+            return any(number == 7 and end >= 0 for number, _, end in list(fields(data, 0, size)))
         try:
             return self._read(read)
         except (Broken, OSError):
@@ -114,46 +126,46 @@ class ModelFile:
 def _metadata(data: Buffer, size: int) -> ModelMetadata:
     to = ModelMetadata()
     texts = {2: "producer_name", 4: "domain", 6: "description"}
-    for number, start, end in _fields(data, 0, size):
+    for number, start, end in fields(data, 0, size):
         if number in texts:
-            setattr(to, texts[number], _text(data, start, end))
+            setattr(to, texts[number], text(data, start, end))
         elif number == 5 and end < 0:
             to.version = start - 2**64 if start >= 2**63 else start
         elif number == 7 and end >= 0:
-            for part, first, last in _fields(data, start, end):
+            for part, first, last in fields(data, start, end):
                 if part in (2, 10):
-                    setattr(to, "graph_name" if part == 2 else "graph_description", _text(data, first, last))
+                    setattr(to, "graph_name" if part == 2 else "graph_description", text(data, first, last))
         elif number == 14 and end >= 0:
-            entry = {part: _text(data, first, last) for part, first, last in _fields(data, start, end)}
+            entry = {part: text(data, first, last) for part, first, last in fields(data, start, end)}
             to.custom_metadata_map[entry.get(1, "")] = entry.get(2, "")
     return to
 
 
 def _graph_parts(data: Buffer, size: int, wanted: int) -> Iterator[Tuple[int, int]]:
-    for number, start, end in _fields(data, 0, size):
+    for number, start, end in fields(data, 0, size):
         if number == 7 and end >= 0:
-            for part, first, last in _fields(data, start, end):
+            for part, first, last in fields(data, start, end):
                 if part == wanted and last >= 0:
                     yield first, last
 
 
 def _overridable(data: Buffer, size: int) -> Set[str]:
-    inputs = {_text(data, a, b) for first, last in _graph_parts(data, size, 11)
-              for number, a, b in _fields(data, first, last) if number == 1}
-    weights = {_text(data, a, b) for first, last in _graph_parts(data, size, 5)
-               for number, a, b in _fields(data, first, last) if number == 8}
+    inputs = {text(data, a, b) for first, last in _graph_parts(data, size, 11)
+              for number, a, b in fields(data, first, last) if number == 1}
+    weights = {text(data, a, b) for first, last in _graph_parts(data, size, 5)
+               for number, a, b in fields(data, first, last) if number == 8}
     return inputs & weights
 
 
 def _inside(data: Buffer, spans: List[Tuple[int, int]], wanted: int) -> List[Tuple[int, int]]:
-    return [(a, b) for first, last in spans for number, a, b in _fields(data, first, last) if number == wanted and b >= 0]
+    return [(a, b) for first, last in spans for number, a, b in fields(data, first, last) if number == wanted and b >= 0]
 
 
 def _denotations(data: Buffer, size: int) -> Dict[str, List[str]]:
     found = {}
     for span in _graph_parts(data, size, 11):
-        name = "".join(_text(data, a, b) for a, b in _inside(data, [span], 1))
+        name = "".join(text(data, a, b) for a, b in _inside(data, [span], 1))
         # An input's type, its tensor type, the shape in it, and the extents of the shape.
         extents = _inside(data, _inside(data, _inside(data, _inside(data, [span], 2), 1), 2), 1)
-        found[name] = ["".join(_text(data, a, b) for a, b in _inside(data, [extent], 3)) for extent in extents]
+        found[name] = ["".join(text(data, a, b) for a, b in _inside(data, [extent], 3)) for extent in extents]
     return found

@@ -10,7 +10,7 @@ import numpy as np
 
 import collage
 
-from . import _errors, _notes, _profile
+from . import _errors, _external, _notes, _profile
 from ._binding import IOBinding
 from ._inner import InnerSession
 from ._model_file import Broken, ModelFile, ModelMetadata
@@ -59,7 +59,7 @@ class InferenceSession:
         self._model_path: Optional[str] = source if isinstance(source, str) else None
         self._model_bytes: Optional[bytes] = source if isinstance(source, bytes) else None
         self._sess_options = sess_options or SessionOptions()
-        self._source = source
+        self._source = _external.whole(source, self._sess_options._entries.get(_external.ENTRY))
         # Its description is read when a program asks for it, perhaps in another folder.
         self._file = ModelFile(os.path.abspath(self._source) if isinstance(self._source, str) else self._source)
         entries = provider_entries(providers, provider_options)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional
+import math
+from typing import Any, Dict, Optional, Sequence
 
 import numpy as np
 
@@ -48,6 +49,8 @@ NUMPY: Dict[str, np.dtype] = {name: _numpy_type(name) for name in _TABLE}
 NUMBER: Dict[str, int] = {name: row[1] for name, row in _TABLE.items()}
 """ONNX's number of each collage type."""
 
+_BITS = {"uint4": 4, "int4": 4, "float4e2m1": 4, "uint2": 2, "int2": 2}  # of types that share bytes in a file
+
 _BY_NUMBER = {row[1]: name for name, row in _TABLE.items()}
 _BY_DTYPE = {NUMPY[name]: name for name in reversed(list(_TABLE))}  # where two share bytes, the first of the table
 
@@ -82,3 +85,11 @@ def element_type(given: Any) -> str:
     if name is None:
         raise TypeError(f"{given!r} is no element type that collage has: give a numpy type or the number of a type of ONNX")
     return name
+
+
+def bytes_of(number: int, extents: Sequence[int]) -> Optional[int]:
+    """The bytes of a tensor in a model's file, by ONNX's number of its type; None if collage has no such type."""
+    name = _BY_NUMBER.get(number)
+    if name is None:
+        return None
+    return (math.prod(extents) * _BITS.get(name, NUMPY[name].itemsize * 8) + 7) // 8

@@ -184,6 +184,46 @@ class Models(Case):
             self.refused((InvalidProtobuf, InvalidGraph), "", ort.InferenceSession, contents)
         self.refused(NotImplemented, "ONNX Runtime's own format", ort.InferenceSession, b"\x18\x00\x00\x00ORTM" + bytes(64))
 
+    def test_weights_in_other_files(self):
+        def given(contents, folder=None):
+            of = ort.SessionOptions()
+            if folder is not None:
+                of.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
+            return ort.InferenceSession(contents, of)
+
+        def constant(*of, **words):
+            """A model with such a weight in an attribute."""
+            tensor = networks.field(1, "value") + networks.field(5, networks.outside("c", *of, **words)) + networks.field(20, 4)
+            node = networks.field(2, "c") + networks.field(4, "Constant") + networks.field(5, tensor)
+            return networks.model(networks.takes("x", "float32", "n"), networks.field(1, node), networks.node("Add", ["x", "c"], ["y"]),
+                                  networks.gives("y", "float32", "n"))
+        far, contents = room.name + "/far", pathlib.Path(path("outside")).read_bytes()
+        wanted = given(contents, far).run(None, {"x": X})[0]
+        np.testing.assert_allclose(wanted, ort.InferenceSession(path("linear")).run(None, {"x": X})[0], rtol=1e-5)
+        os.chdir(far)  # without the entry, bytes have their weights in the working directory
+        self.addCleanup(os.chdir, "/")
+        session = given(contents)
+        os.chdir("/")
+        np.testing.assert_array_equal(session.run(None, {"x": X})[0], wanted)
+        inner = given(constant((3,), "sub/weights.bin", 56, 0), far)
+        np.testing.assert_array_equal(inner.run(None, {"x": np.zeros(3, np.float32)})[0], networks.numbers(3))
+        self.assertEqual((session._model_path, session._model_bytes), (None, contents))
+        self.assertEqual(sorted(p.name for p in pathlib.Path(far).rglob("*")), ["sub", "weights.bin"])  # nothing is left there
+        for model, folder, says in ((contents, room.name, "cannot be read"), (contents, room.name + "/none", "cannot be read"),
+                                    (path("outside"), room.name, "cannot be read"),
+                                    (constant((4,), "sub/weights.bin", 60, 16), far, "ends before 16 bytes from byte 60"),
+                                    (constant((2**62,), "sub/weights.bin", 0, 0), far, "ends before"),
+                                    (constant((2,), "../fixed.onnx", 0, 8), far, "no path inside a folder"),
+                                    (constant((2,), path("fixed"), 0, 8), far, "no path inside a folder"),
+                                    (constant((2,), "sub/weights.bin", "x", 8), far, "no number"),
+                                    (constant((2,), "out.bin", 0, 8), far, "leads out of")):
+            if says == "leads out of":
+                os.symlink(path("fixed"), far + "/out.bin")
+                self.addCleanup(os.remove, far + "/out.bin")
+            self.refused(Fail, says, given, model, folder)
+        self.refused(NoSuchFile, "doesn't exist", given, path("missing"), far)
+        self.refused(InvalidProtobuf, "", given, b"location" * 9, far)
+
     def test_protobuf_messages(self):
         class Message:
             def SerializeToString(self):

@@ -46,6 +46,13 @@ def weight(name, value):
     return field(5, dims + field(2, KINDS[value.dtype]) + field(8, name) + field(9, value.tobytes()))
 
 
+def outside(name, shape, location, offset, length):
+    """A weight of floats whose bytes lie in another file. Without a length, it has as many as its elements need."""
+    entries = [("location", location), ("offset", str(offset))] + ([("length", str(length))] if length else [])
+    return (b"".join(field(1, d) for d in shape) + field(2, 1) + field(8, name) + field(14, 1) +
+            b"".join(field(13, field(1, key) + field(2, text)) for key, text in entries))
+
+
 def model(*graph, name="graph", opset=17, **metadata):
     entries = b"".join(field(14, field(1, key) + field(2, text)) for key, text in metadata.items())
     return (field(1, 8) + field(2, "collage tests") + field(4, "org.example") + field(5, 3) + field(6, "a small model") +
@@ -120,6 +127,9 @@ def models():
         "keeps": model(takes("x", "float32", 1, 8, 16, 16), weight("k", numbers(16, 8, 3, 3)), weight("b", numbers(16)),
                        node("Conv", ["x", "k", "b"], ["c"], pads=[1, 1, 1, 1]), node("Relu", ["c"], ["y"]),
                        gives("y", "float32", 1, 16, 16, 16)),
+        "outside": model(takes("x", "float32", *n4), field(5, outside("w", (4, 3), "sub/weights.bin", 8, 48)),
+                         field(5, outside("b", (3,), "sub/weights.bin", 56, 0)), node("Gemm", ["x", "w", "b"], ["y"]),
+                         gives("y", "float32", "N", 3)),
         "text": model(takes("t", "text", "n"), node("Identity", ["t"], ["y"]), gives("y", "text", "n")),
         # The value of an input decides the shape of the output.
         "reshaped": model(takes("x", "float32", 2, 3), takes("shape", "int64", 2), node("Reshape", ["x", "shape"], ["r"]),
@@ -131,6 +141,9 @@ def models():
 
 
 def write(folder):
-    """Writes all models to a folder."""
+    """Writes all models to a folder, and the weights of one to "far" in it."""
+    weights = pathlib.Path(folder, "far", "sub", "weights.bin")
+    weights.parent.mkdir(parents=True, exist_ok=True)
+    weights.write_bytes(bytes(8) + numbers(4, 3).tobytes() + numbers(3).tobytes() + bytes(4))
     for name, contents in models().items():
         (pathlib.Path(folder) / f"{name}.onnx").write_bytes(contents)
