@@ -8,14 +8,22 @@ import operator
 import os
 from typing import Any, Dict, List, Tuple
 
-import numpy as np
-
 import collage
 
 from . import _errors
 
 
-class GraphOptimizationLevel(enum.IntEnum):
+class _Named(enum.IntEnum):
+    """A number that is printed as its name."""
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"
+
+    def __format__(self, form: str) -> str:
+        return format(str(self), form)
+
+
+class GraphOptimizationLevel(_Named):
     """How much is done before the first run. ORT_DISABLE_ALL: nothing is timed. All others mean the same here."""
 
     ORT_DISABLE_ALL = 0
@@ -25,14 +33,14 @@ class GraphOptimizationLevel(enum.IntEnum):
     ORT_ENABLE_ALL = 99
 
 
-class ExecutionMode(enum.IntEnum):
+class ExecutionMode(_Named):
     """Accepted. Kernels always run one after another, each on all threads."""
 
     ORT_SEQUENTIAL = 0
     ORT_PARALLEL = 1
 
 
-class ExecutionOrder(enum.IntEnum):
+class ExecutionOrder(_Named):
     """Accepted, without effect."""
 
     DEFAULT = 0
@@ -41,9 +49,13 @@ class ExecutionOrder(enum.IntEnum):
 
 
 def _flag(value: Any) -> bool:
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError("a bool")
-    return bool(value)
+    # As in ONNX Runtime: numbers and None are taken as well, and text and lists are not.
+    try:
+        if hasattr(type(value), "__bool__"):
+            return bool(value)
+    except ValueError:  # an array of several elements
+        pass
+    raise TypeError("a bool")
 
 
 def _text(value: Any) -> str:

@@ -54,6 +54,7 @@ class InferenceSession:
             raise TypeError(f"sess_options is of type {type(sess_options).__name__}; give collage.onnxruntime.SessionOptions")
         for word in sorted(set(kwargs) - _KEYWORDS):
             _notes.once(f"InferenceSession: the argument '{word}' is not known, and is ignored")
+        self._enable_fallback = int(kwargs.get("enable_fallback", 1)) == 1
         source = _source_of(path_or_bytes)
         # Names that ONNX Runtime's class has inside, and that programs read.
         self._model_path: Optional[str] = source if isinstance(source, str) else None
@@ -62,7 +63,7 @@ class InferenceSession:
         self._source = _external.whole(source, self._sess_options._entries.get(_external.ENTRY))
         # Its description is read when a program asks for it, perhaps in another folder.
         self._file = ModelFile(os.path.abspath(self._source) if isinstance(self._source, str) else self._source)
-        entries = provider_entries(providers, provider_options)
+        entries = self._entries(providers, provider_options)
         entries.update(provider_entries(self._sess_options._providers, None))
         settings = Settings(self._sess_options, entries)
         self._profile = _profile.Profile(self._sess_options) if self._sess_options.enable_profiling else None
@@ -82,6 +83,16 @@ class InferenceSession:
             self._profile.loaded()
 
     # ------------------------------------------------------------------------------------------------------ loading
+
+    def _entries(self, providers: Optional[Providers], provider_options: Optional[Sequence[Mapping[Any, Any]]]) -> Dict[str, str]:
+        """The entries of collage in the providers' options. ONNX Runtime makes a session without providers if they are wrong."""
+        try:
+            return provider_entries(providers, provider_options)
+        except ValueError as fault:
+            if not self._enable_fallback:
+                raise
+            _notes.once(f"InferenceSession: the providers are ignored: {fault}")
+            return {}
 
     def _load(self, settings: Settings) -> collage.Network:
         """Reads the model, with the extents that the options fix."""

@@ -162,8 +162,13 @@ class Notes(Case):
                          ["'SomeExecutionProvider' is ignored: collage runs all kernels on the processor here"])
         self.assertEqual(self.noted(make)[1], [])
         for given, says in (("CPUExecutionProvider", "sequence"), ([1], "strings or"), ([("A", 1, 2)], "strings or")):
-            self.refused(ValueError, says, ort.InferenceSession, path("linear"), providers=given)
-        self.refused(ValueError, "same length", ort.InferenceSession, path("linear"), None, ["CPUExecutionProvider"], [])
+            self.refused(ValueError, says, ort.InferenceSession, path("linear"), providers=given, enable_fallback=0)
+            self.refused(ValueError, says, ort.InferenceSession(path("linear")).set_providers, given)
+        self.refused(ValueError, "same length", ort.InferenceSession, path("linear"), None, ["CPUExecutionProvider"], [],
+                     enable_fallback=False)
+        made, notes = self.noted(lambda: ort.InferenceSession(path("linear"), providers=[("SomeExecutionProvider", {}, 1)]))
+        self.assertEqual((made.get_providers(), len(notes)), (["CPUExecutionProvider"], 1))
+        self.assertIn("the providers are ignored: 'providers' values must be", notes[0])
 
     def test_arguments_that_are_not_known(self):
         _, notes = self.noted(lambda: ort.InferenceSession(path("linear"), provider="CPUExecutionProvider"))
