@@ -97,6 +97,40 @@ def recurrent():
         gives("output", "float32", "batch", 1), gives("stateN", "float32", 2, "batch", 4))
 
 
+def detector():
+    """Rows of boxes for cells of a picture: four coordinates and the scores of three classes, as exported detectors have them."""
+    return model(
+        takes("images", "float32", 1, 3, 32, 32), weight("k", numbers(7, 3, 8, 8, scale=0.2)),
+        weight("cells", np.array([1, 7, 16], np.int64)), node("Conv", ["images", "k"], ["c"], strides=[8, 8]),
+        node("Sigmoid", ["c"], ["s"]), node("Reshape", ["s", "cells"], ["output0"]), gives("output0", "float32", 1, 7, 16),
+        names="{0: 'person', 1: 'bicycle', 2: 'car'}", imgsz="[32, 32]", stride="8")
+
+
+def reader():
+    """Class probabilities of each column of a line of text; class 0 is the blank."""
+    return model(
+        takes("x", "float32", "DynamicDimension.0", 3, 8, "DynamicDimension.1"), weight("k", numbers(6, 3, 8, 4)),
+        node("Conv", ["x", "k"], ["c"], strides=[8, 4]), weight("row", np.array([2], np.int64)), node("Squeeze", ["c", "row"], ["s"]),
+        node("Transpose", ["s"], ["t"], perm=[0, 2, 1]), node("Softmax", ["t"], ["y"], axis=2),
+        gives("y", "float32", "DynamicDimension.0", "columns", 6), character="blank,a,b,c,d,e")
+
+
+def segmenter():
+    """The class of each pixel."""
+    return model(
+        takes("input", "float32", "batch_size", 3, "height", "width"), weight("k", numbers(4, 3, 3, 3)),
+        node("Conv", ["input", "k"], ["logits"], pads=[1, 1, 1, 1]), node("ArgMax", ["logits"], ["classes"], axis=1, keepdims=0),
+        gives("classes", "int64", "batch_size", "height", "width"), gives("logits", "float32", "batch_size", 4, "height", "width"))
+
+
+def enlarger():
+    """A picture of twice the size."""
+    return model(
+        takes("lr", "float32", 1, 3, "h", "w"), weight("k", numbers(12, 3, 3, 3, scale=0.1)),
+        node("Conv", ["lr", "k"], ["c"], pads=[1, 1, 1, 1]), node("DepthToSpace", ["c"], ["sr"], blocksize=2),
+        gives("sr", "float32", 1, 3, "2h", "2w"))
+
+
 def models():
     """All models by their names."""
     n4 = ("N", 4)
@@ -124,6 +158,7 @@ def models():
         "overridable": model(takes("x", "float32", 2), takes("w", "float32", 2), weight("w", np.array([1, 2], np.float32)),
                              node("Add", ["x", "w"], ["y"]), gives("y", "float32", 2)),
         "denoted": model(takes("x", "float32", ("N", "DATA_BATCH"), 2), node("Relu", ["x"], ["y"]), gives("y", "float32", "N", 2)),
+        "detector": detector(), "reader": reader(), "segmenter": segmenter(), "enlarger": enlarger(),
         "keeps": model(takes("x", "float32", 1, 8, 16, 16), weight("k", numbers(16, 8, 3, 3)), weight("b", numbers(16)),
                        node("Conv", ["x", "k", "b"], ["c"], pads=[1, 1, 1, 1]), node("Relu", ["c"], ["y"]),
                        gives("y", "float32", 1, 16, 16, 16)),

@@ -20,9 +20,10 @@ import collage.onnxruntime  # noqa: E402
 import networks  # noqa: E402
 import snippets_interface  # noqa: E402
 import snippets_memory  # noqa: E402
+import snippets_pipelines  # noqa: E402
 import snippets_vision  # noqa: E402
 
-SNIPPETS = snippets_vision.SNIPPETS + snippets_interface.SNIPPETS + snippets_memory.SNIPPETS
+SNIPPETS = snippets_vision.SNIPPETS + snippets_interface.SNIPPETS + snippets_memory.SNIPPETS + snippets_pipelines.SNIPPETS
 
 
 def peer():
