@@ -290,6 +290,37 @@ class InBrowser(Reports):
         self.assertEqual(value("view.svg.dataset.view"), "full")
         self.assertEqual(self.browser.errors, [])
 
+    def test_search_follows_the_drawing(self):
+        """What was found in one drawing says nothing about the boxes of another."""
+        Reports.test_branches(self)
+        self.opened("branch")
+        value, search = self.browser.value, self.browser.click
+        found = "document.getElementById('found').textContent"
+        search("#search")
+        self.browser.write("sin")  # in the first side of the branch only
+        self.assertEqual(value(found), "0 found")
+        show = "(() => {{ const part = document.getElementById('part'); part.value = '{}'; part.dispatchEvent(new Event('change')); }})()"
+        value(show.format("part1"))
+        self.assertEqual(value(found), "1 found")
+        search("#search")
+        self.browser.press("Enter")
+        self.assertIn("sin", value("panel.textContent"))
+        value(show.format("part2"))
+        self.assertEqual(value(found), "0 found")
+        self.page_of(BERT, "bert")
+        self.opened("bert")
+        search("#search")
+        self.browser.write("softmax")
+        self.assertEqual(value(found), "8 found")  # in each folded block
+        value("chooseGroup(data.blocks[0].groups[0])")  # unfolds
+        self.assertEqual(value("view.svg.dataset.view"), "full")
+        self.assertEqual(value("view.svg.querySelectorAll('.hit').length"), 8)
+        self.assertTrue(value("hits.every((hit) => boxText(view.boxes[hit]).includes('softmax'))"))
+        search("#search")
+        self.browser.press("Enter")
+        self.assertIn("softmax", value("panel.textContent"))
+        self.assertEqual(self.browser.errors, [])
+
     def test_opens_soon(self):
         self.page_of(MOBILENET, "mobilenet")
         self.opened("mobilenet")

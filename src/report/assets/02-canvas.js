@@ -55,6 +55,7 @@ function showView(next) {
   if (part) part.value = next.svg.dataset.view === "folded" ? "full" : next.svg.dataset.view;
   scale = 1;
   begin();
+  search(document.getElementById("search").value);  // the boxes that were found are those of the other drawing
 }
 
 // At first the drawing is as wide as the canvas, or wider where its texts would be too small; its top is in the middle.

@@ -5,10 +5,7 @@ function start() {
     const button = document.getElementById(name);
     if (button) button.addEventListener("click", action);
   };
-  press("fold", () => {
-    fold(view !== views.get("folded"));
-    search(document.getElementById("search").value);
-  });
+  press("fold", () => fold(view !== views.get("folded")));
   const part = document.getElementById("part");
   if (part) part.addEventListener("change", () => {
     if (part.value === "full") fold(false);
