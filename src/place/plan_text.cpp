@@ -34,6 +34,15 @@ std::string remark_on(const plan& made, const std::string& name) {
   return p->borrowed.empty() ? "" : "leaves " + count_of(p->borrowed.size(), "node") + " to others";
 }
 
+/// A name or reason whose line breaks appear as \u000a. It may come from a file, and must not look like several lines.
+std::string in_one_line(const std::string& text) {
+  std::string line;
+  for (const char c : text)
+    if (c == '\n') line += "\\u000a";
+    else line += c;
+  return line;
+}
+
 /// A cost as a percentage of the whole.
 std::string percentage(double cost_ms, double whole_ms) {
   return format_number("%.1f", whole_ms > 0 ? 100 * cost_ms / whole_ms : 0);
@@ -47,17 +56,13 @@ void add_groups(table& page, const graph& network, const placement& groups, cons
   std::size_t number = 0;
   for (const plan_group& g : groups.groups) {
     if (g.is_view()) continue;
-    std::string other = "none", behind;
+    std::string other, behind;  // empty where no placement without the kernel is known
     if (g.regret_ms >= 0) {
       other = g.instead;
       behind = unit.number(g.regret_ms, 4);
-    } else if (!g.runners_up.empty()) {
-      const plan_alternative& r = g.runners_up.front();
-      other = r.backend == g.backend() ? r.kernel : r.backend;
-      behind = unit.number(r.cost_ms - g.cost_ms, 4);
     }
     const std::string name = prefix + std::to_string(++number);
-    page.add({name, label_of(network, g.nodes), g.backend(), g.kernel, unit.number(g.cost_ms, 4),
+    page.add({name, in_one_line(label_of(network, g.nodes)), g.backend(), g.kernel, unit.number(g.cost_ms, 4),
               percentage(g.cost_ms, whole_ms), other, behind});
     for (std::size_t i = 0; i < g.bodies().size(); ++i)
       add_groups(page, *network.bodies_of(g.nodes[0])[i], g.bodies()[i], name + "." + std::to_string(i + 1) + ".",
@@ -90,8 +95,8 @@ std::string conversions_table(const graph& network, const plan& made, painter pa
               {unit.name, align::right},
               {"%", align::right}});
   for (const plan_conversion& x : made.chosen.conversions)
-    page.add({network.value_name(x.value), x.step.from, x.step.to, x.step.backend, x.kernel, unit.number(x.cost_ms, 4),
-              percentage(x.cost_ms, made.chosen.cost_ms)});
+    page.add({in_one_line(network.value_name(x.value)), x.step.from, x.step.to, x.step.backend, x.kernel,
+              unit.number(x.cost_ms, 4), percentage(x.cost_ms, made.chosen.cost_ms)});
   return page.text(paint);
 }
 
@@ -152,7 +157,7 @@ std::string title_of(const plan& made) {
 }
 
 std::string heading_of(const plan& made, painter paint) {
-  std::string heading = wrap(title_of(made), 2);
+  std::string heading = wrap(in_one_line(title_of(made)), 2);
   heading.pop_back();  // the end of the line is not painted
   return paint(colour::bold, heading) + "\n";
 }
@@ -169,33 +174,41 @@ std::string runs_table(const plan& made, const std::vector<plan_run>& runs, pain
               {"", align::left, 16}});
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const plan_run& r = runs[i];
+    const bool has_interval = i != 0 && r.runs > 1;
     page.add({{r.name, i == 0 ? colour::bold : colour::none},
               unit.number(r.median_ms, 3),
               unit.number(r.low_ms, 3),
               unit.number(r.high_ms, 3),
               std::to_string(r.runs),
-              {format_number("%.3f", r.ratio), i == 0           ? colour::none
+              {format_number("%.3f", r.ratio), !has_interval    ? colour::none
                                                : r.ratio < 0.99 ? colour::red
                                                                 : colour::green},
-              i == 0 ? "" : format_number("%.3f", r.ratio_low) + ".." + format_number("%.3f", r.ratio_high),
+              has_interval ? format_number("%.3f", r.ratio_low) + ".." + format_number("%.3f", r.ratio_high)
+              : i == 0     ? ""
+                           : "one run",
               {remark_on(made, r.name), colour::dim}});
   }
   return page.text(paint);
 }
 
+std::string left_text(const placement& single) {
+  if (single.borrowed.empty()) return {};
+  std::set<std::string> lenders;
+  for (const plan_group& g : single.groups)
+    if (!g.is_view() && g.backend() != single.name) lenders.insert(g.backend());
+  std::string text = single.name + " leaves " + count_of(single.borrowed.size(), "node") + " to ";
+  for (auto lender = lenders.begin(); lender != lenders.end(); ++lender)
+    text += (lender == lenders.begin() ? "" : " and ") + *lender;
+  return text;
+}
+
 std::string borrowed_text(const plan& made, std::size_t most) {
   std::string page;
   for (const placement& single : made.singles) {
-    std::set<std::string> lenders;
-    for (const plan_group& g : single.groups)
-      if (!g.is_view() && g.backend() != single.name) lenders.insert(g.backend());
     if (single.borrowed.empty()) continue;
-    std::string text = single.name + " leaves " + count_of(single.borrowed.size(), "node") + " to ";
-    for (auto lender = lenders.begin(); lender != lenders.end(); ++lender)
-      text += (lender == lenders.begin() ? "" : " and ") + *lender;
-    text += ":";
+    std::string text = left_text(single) + ":";
     for (std::size_t i = 0; i < std::min(most, single.borrowed.size()); ++i)
-      text += (i == 0 ? " " : ", ") + single.borrowed[i];
+      text += (i == 0 ? " " : ", ") + in_one_line(single.borrowed[i]);
     if (single.borrowed.size() > most) text += " and " + std::to_string(single.borrowed.size() - most) + " more";
     page += wrap(text, 2);
   }
@@ -299,7 +312,7 @@ std::string estimates_text(const plan& made) {
   };
   add(add, made.chosen, "");
   std::string page;
-  for (const auto& [estimate, numbers] : groups) page += wrap(numbers + ": " + estimate, 4, 2);
+  for (const auto& [estimate, numbers] : groups) page += wrap(numbers + ": " + in_one_line(estimate), 4, 2);
   if (page.empty()) return page;
   return wrap("Kernels that were measured at this shape make up " +
                   format_number("%.0f %%", made.chosen.cost_ms > 0 ? 100 * measured_ms / made.chosen.cost_ms : 0) +
@@ -338,9 +351,9 @@ std::map<std::string, backend_total> totals_of(const plan& made) {
 std::string refusals_text(const std::vector<merged_refusal>& list) {
   std::string page;
   for (const merged_refusal& r : list) {
-    std::string text = r.backend + (r.pattern.empty() ? "" : " " + r.pattern) + " at " + r.where;
+    std::string text = r.backend + (r.pattern.empty() ? "" : " " + r.pattern) + " at " + in_one_line(r.where);
     if (r.places > 1) text += " and " + std::to_string(r.places - 1) + " more";
-    page += wrap(text + ": " + r.reason, 4, 2);
+    page += wrap(text + ": " + in_one_line(r.reason), 4, 2);
   }
   return page;
 }

@@ -25,6 +25,8 @@ std::string heading_of(const plan& made, painter paint);
 /// remarks, for example that a placement runs the same steps as the plan.
 std::string runs_table(const plan& made, const std::vector<plan_run>& runs, painter paint);
 
+/// The nodes that a baseline leaves to other backends: "onednn leaves 3 nodes to eigen and portable". Empty if there are none.
+std::string left_text(const placement& single);
 /// A line for each baseline with its fallback nodes, at most `most` names each. Empty if no baseline has any.
 std::string borrowed_text(const plan& made, std::size_t most);
 

@@ -143,7 +143,8 @@ html arena_chart(const facts& all) {
   to.raw("V").length(bottom).raw("Z\"/>");
   add_line(to, "limit", left, y_of(size), right, y_of(size));
   add_label(to, "tick end", right, y_of(size) - 6, "size of the arena, " + bytes_text(size));
-  to.raw("\n</svg>\n<p>Most is needed at step ").count(peak).raw(", ").text(code.instructions[peak].label).raw(": ");
+  to.raw("\n</svg>\n<p>Most is needed at step ").count(peak).raw(", ");
+  to.name(shortened(code.instructions[peak].label, 420, 13)).raw(": ");
   to.text(bytes_text(static_cast<double>(steps[peak]))).raw(". The arena has ").text(bytes_text(size)).raw(", ");
   const auto bound = static_cast<double>(code.arenas[0].bound);
   to.text(number_text("%.3f", bound > 0 ? size / bound : 1)).raw(" times the lower bound.</p>\n");
@@ -219,7 +220,8 @@ html roofline_chart(const facts& all) {
     to.raw(" data-g=\"")
         .count(r.index)
         .raw("\"><title>")
-        .text(g.number + ". " + shortened(g.label, 1200, 12))
+        .text(g.number + ". ")
+        .plain_name(shortened(g.label, 1200, 12))
         .raw("\n");
     to.text(all.runners[g.runner] + ", " + time_text(g.group->cost_ms)).raw("\n");
     to.text(number_text("%.3g GFLOP/s", r.rate / 1e9) + number_text(", %.3g FLOP per byte", r.intensity))

@@ -52,6 +52,12 @@ bool is_hidden(std::uint32_t c) {
          (c >= 0xFFFE && c <= 0xFFFF) || (c >= 0xE0000 && c <= 0xE007F);
 }
 
+/// Hebrew, Arabic, and what lies among and behind them.
+bool is_right_to_left(std::uint32_t c) {
+  return (c >= 0x590 && c <= 0x8FF) || (c >= 0xFB1D && c <= 0xFDFF) || (c >= 0xFE70 && c <= 0xFEFE) ||
+         (c >= 0x10800 && c <= 0x10FFF) || (c >= 0x1E800 && c <= 0x1EFFF);
+}
+
 /// The width of a character in parts of the font's size, as in the wider ones of common fonts.
 double width_of(std::uint32_t c) {
   if (c >= 0x1100) return 1.05;  // Chinese, Japanese and Korean signs are as wide as high
@@ -130,11 +136,28 @@ std::string shortened(const std::string& text, double width, double font_size) {
   return kept + "\u2026";
 }
 
+bool is_right_to_left(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();)
+    if (is_right_to_left(next_character(text, at))) return true;
+  return false;
+}
+
+html& html::name(std::string_view any) {
+  if (!is_right_to_left(any)) return text(any);
+  return raw("<bdi>").text(any).raw("</bdi>");
+}
+
+html& html::plain_name(std::string_view any) {
+  if (!is_right_to_left(any)) return text(any);
+  return raw("\u2068").text(any).raw("\u2069");  // the marks of an isolated text, which names cannot contain
+}
+
 html& html::lines(std::string_view any) {
+  constexpr double longest = 4000, font = 12;
   for (bool is_first = true; is_first || !any.empty(); is_first = false) {
     const std::size_t end = std::min(any.find('\n'), any.size());
     if (!is_first) text_ += '\n';
-    text(any.substr(0, end));
+    text(shortened(std::string(any.substr(0, end)), longest, font));
     any.remove_prefix(std::min(end + 1, any.size()));
   }
   return *this;

@@ -17,6 +17,8 @@ std::string escaped(std::string_view text);
 /// JSON, in ASCII, for a `<script>` element: no character in it means something in HTML.
 std::string json_for_script(std::string json_in_ascii);
 
+/// Whether a text has letters that are written from right to left.
+bool is_right_to_left(std::string_view text);
 /// The first characters of a text that fit in a width, in pixels, in a common sans-serif font; "…" stands for the others.
 std::string shortened(const std::string& text, double width, double font_size);
 /// An estimate of the width of a text, in pixels. It is rather too large.
@@ -38,8 +40,12 @@ class html {
     text_ += escaped(any);
     return *this;
   }
-  /// The same, with its line breaks.
+  /// The same, with its line breaks. Longer lines than pages have are shortened.
   html& lines(std::string_view any);
+  /// A name, which keeps its own direction of writing: one from right to left would turn round the figures beside it.
+  html& name(std::string_view any);
+  /// The same where no element can stand: in titles and attributes.
+  html& plain_name(std::string_view any);
   html& add(const html& other) {
     text_ += other.text_;
     return *this;

@@ -52,10 +52,21 @@ void add_time(html& to, const facts& all) {
                     all.is_measured() ? "is the sum of the groups' costs; the plan did not run end to end"
                                       : "the plan was made without measuring; collage tune measures");
   const plan_run& r = all.made.runs[0];
-  std::string text = "median of " + count_of(r.runs, "run") + "; 80 % took between " + time_text(r.low_ms) + " and " +
-                     time_text(r.high_ms);
-  if (r.median_ms > 0 && all.flops > 0) text += number_text("; %.1f GFLOP/s", all.flops / r.median_ms / 1e6);
+  std::string text = r.runs > 1 ? "median of " + count_of(r.runs, "run") + "; 80 % took between " +
+                                      time_text(r.low_ms) + " and " + time_text(r.high_ms)
+                                : "one run, so no interval";
+  constexpr double highest = 1e9;  // GFLOP/s; a plan file that was edited by hand may have any time
+  if (const double rate = all.flops / r.median_ms / 1e6; rate > 0 && rate < highest)
+    text += number_text("; %.1f GFLOP/s", rate);
   add_line(to, "Time", time_text(r.median_ms), text);
+}
+
+/// How sure it is that a placement and the plan differ in time.
+std::string confidence_text(const plan_run& of) {
+  if (of.runs <= 1) return "one run, so no interval";
+  const bool is_clear = of.ratio_low > 1 || of.ratio_high < 1;
+  return number_text("%.2f", of.ratio_low) + " to " + number_text("%.2f", of.ratio_high) +
+         " with a confidence of 95 %" + (is_clear ? "" : ", so neither is clearly faster");
 }
 
 void add_against(html& to, const facts& all) {
@@ -66,12 +77,9 @@ void add_against(html& to, const facts& all) {
     if (single.name == best->name && same_steps(single, all.made.chosen))
       return add_line(to, "Against", "the same as " + detail::single_text(all.made, best->name),
                       "the plan runs the steps of the best single backend");
-  const std::string interval = number_text("%.2f", best->ratio_low) + " to " + number_text("%.2f", best->ratio_high);
-  const bool is_clear = best->ratio_low > 1 || best->ratio_high < 1;
-  add_line(to, "Against", number_text("%.2f times as fast", best->ratio),
+  add_line(to, "Against", number_text(best->ratio < 1e6 ? "%.2f times as fast" : "%.3g times as fast", best->ratio),
            "as " + detail::single_text(all.made, best->name) + ", the best single backend (" +
-               time_text(best->median_ms) + "); " + interval + " with a confidence of 95 %" +
-               (is_clear ? "" : ", so neither is clearly faster"));
+               time_text(best->median_ms) + "); " + confidence_text(*best));
 }
 
 void add_bound(html& to, const facts& all) {
@@ -138,7 +146,7 @@ void add_network(html& to, html& menu, const facts& all, summary& sizes) {
       "<button id=\"less\" type=\"button\" aria-label=\"Smaller\">\u2212</button><button id=\"more\" type=\"button\" aria-label=\"Larger\">+</button>"
       "<button id=\"fit\" type=\"button\">Whole</button><button id=\"wide\" type=\"button\">Width</button>\n</div>\n");
   to.raw(
-      "<div class=\"split\">\n<div id=\"canvas\" tabindex=\"0\" role=\"application\" aria-label=\"Drawing of the network. Arrow keys move between boxes, Enter shows one, plus and minus zoom.\">\n");
+      "<div class=\"split\">\n<div id=\"canvas\" tabindex=\"0\" role=\"application\" aria-label=\"Drawing of the network. Arrow keys choose a box, Enter unfolds a block, plus and minus zoom.\">\n");
   to.add(full.svg);
   if (!all.blocks.empty()) {
     const item_graph folded = collapsed(all.scenes[0].items, all.blocks);
@@ -180,7 +188,12 @@ void add_groups(html& to, html& menu, const facts& all) {
   begin_section(to, menu, "groups", "Groups");
   to.raw(
       "<p>The time of a group is that of its kernel within the network. The runner-up runs the nodes in the best placement without this kernel, "
-      "and + ms is how much more that placement costs. <span class=\"live\">Titles sort; a row shows its box.</span></p>\n");
+      "and + ms is how much more that placement costs. ");
+  const auto is_known = [&](std::uint32_t g) {
+    return all.groups[g].group->is_view() || all.groups[g].group->regret_ms >= 0;
+  };
+  if (!std::ranges::all_of(all.rows, is_known)) to.raw("Both are empty where no such placement is known. ");
+  to.raw("<span class=\"live\">Titles sort; a row shows its box.</span></p>\n");
   to.raw(
       "<p class=\"live\"><label>Filter <input id=\"filter\" type=\"search\" autocomplete=\"off\" spellcheck=\"false\"></label> <output id=\"kept\"></output></p>\n");
   to.add(groups_table(all));
@@ -195,10 +208,18 @@ void add_roofline(html& to, html& menu, const facts& all) {
   begin_section(to, menu, "roofline", "Roofline");
   to.raw(
       "<p>A mark is a group, the larger the longer it takes. Bytes are those of its operands, constants and results, each once. ");
-  if (all.from.peak_flops > 0) to.raw("The lines are the limits that were given for the machine.");
-  else
+  if (all.from.peak_flops > 0 && all.from.peak_bytes > 0) {
+    to.raw("The lines are the limits that were given for the machine.");
+  } else if (all.from.peak_flops > 0) {
+    to.raw(
+        "The line is the peak that was given for the machine; <code>--bandwidth</code> gives the limit of its memory.");
+  } else if (all.from.peak_bytes > 0) {
+    to.raw(
+        "The sloping line is the bandwidth that was given for the machine. Its peak is not known, so the level line is the fastest group; <code>--peak</code> gives it.");
+  } else {
     to.raw(
         "The machine\u2019s peak is not known, so the line is the fastest group; <code>--peak</code> and <code>--bandwidth</code> give the limits.");
+  }
   to.raw("</p>\n").add(chart).raw("<ul class=\"legend marks\">");
   for (const share& s : all.shares)
     to.raw("<li>").add(mark_of(all, s.runner)).raw(" ").text(all.runners[s.runner]).raw("</li>");
@@ -230,16 +251,14 @@ void add_rest(html& to, html& menu, const facts& all) {
         .raw("</section>\n");
   }
   begin_section(to, menu, "plan", "Plan");
-  to.raw("<p>The plan is ").text(all.from.name).raw(". Its fingerprint is ").text(detail::hex_of(all.made.fingerprint));
+  to.raw("<p>The plan is ").name(all.from.name).raw(". Its fingerprint is ").text(detail::hex_of(all.made.fingerprint));
   to.raw(", its origin: ").text(all.made.origin).raw(". Its kernels were chosen from algorithms of the kind \u201c");
   to.text(name_of(all.made.algorithms)).raw("\u201d");
   if (!all.made.waiting.empty()) to.raw(", while threads waited by policy \u201c").text(all.made.waiting).raw("\u201d");
   to.raw(".</p>\n");
   if (const std::string text = detail::estimates_text(all.made); !text.empty())
     to.raw("<pre>").lines(text).raw("</pre>\n");
-  to.add(backends_table(all));
-  if (const std::string text = detail::borrowed_text(all.made, 20); !text.empty())
-    to.raw("<h3>Nodes that each single backend leaves to others</h3>\n<pre>").lines(text).raw("</pre>\n");
+  to.add(backends_table(all)).add(fallbacks_of(all));
   to.raw("</section>\n");
 }
 

@@ -18,6 +18,8 @@ std::string percent(double part, double whole) {
   return detail::format_number("%.1f", whole > 0 ? 100 * part / whole : 0);
 }
 
+constexpr const char* not_measured = "not measured";
+
 html runner_cell(const facts& all, std::size_t runner) {
   html made;
   return made.raw("<span class=\"runner\">")
@@ -27,12 +29,17 @@ html runner_cell(const facts& all, std::size_t runner) {
       .raw("</span>");
 }
 
-/// The next best: what runs the nodes in the best placement without the kernel, and how much more that costs.
+/// The next best: what runs the nodes in the best placement without the kernel, and how much more that costs. Empty where no such
+/// placement is known.
 std::pair<std::string, std::string> runner_up(const plan_group& g) {
   if (g.regret_ms >= 0) return {g.instead, ms_text(g.regret_ms)};
-  if (g.runners_up.empty()) return {"none", ""};
-  const plan_alternative& r = g.runners_up.front();
-  return {r.backend == g.backend() ? r.kernel : r.backend, ms_text(r.cost_ms - g.cost_ms)};
+  return {};
+}
+
+/// The cost of a part of a plan, and what part of the whole it is.
+void add_cost(table& page, const facts& all, double cost_ms) {
+  page.number(all.is_measured() ? ms_text(cost_ms) : not_measured);
+  page.number(all.is_measured() ? percent(cost_ms, all.made.chosen.cost_ms) : "");
 }
 
 html bar_of(double part) {
@@ -60,7 +67,10 @@ void table::row(std::int64_t group) {
   if (group < 0) made_.raw("<tr>");
   else made_.raw("<tr data-g=\"").count(static_cast<std::size_t>(group)).raw("\">");
 }
-void table::cell(const std::string& text) { made_.raw("<td>").text(text).raw("</td>"); }
+void table::cell(const std::string& text) {
+  constexpr double longest = 12000;  // a reason or version may be long, but not a megabyte
+  made_.raw("<td>").name(shortened(text, longest, 13)).raw("</td>");
+}
 void table::cell(const html& contents) { made_.raw("<td>").add(contents).raw("</td>"); }
 void table::number(const std::string& text) { made_.raw("<td class=\"num\">").text(text).raw("</td>"); }
 html table::done() && {
@@ -90,9 +100,10 @@ html groups_table(const facts& all) {
     page.cell(runner_cell(all, g.runner));
     page.cell(g.group->kernel);
     page.cell(g.group->layout);
-    page.number(ms_text(g.group->cost_ms));
-    page.number(g.group->high_ms > 0 ? ms_text(g.group->low_ms) + " \u2013 " + ms_text(g.group->high_ms) : "");
-    page.number(percent(g.group->cost_ms, all.made.chosen.cost_ms));
+    page.number(all.is_measured() ? ms_text(g.group->cost_ms) : not_measured);
+    page.number(g.group->high_ms > g.group->low_ms ? ms_text(g.group->low_ms) + " \u2013 " + ms_text(g.group->high_ms)
+                                                   : "");
+    page.number(all.is_measured() ? percent(g.group->cost_ms, all.made.chosen.cost_ms) : "");
     page.cell(bar_of(all.longest_ms > 0 ? g.group->cost_ms / all.longest_ms : 0));
     const auto [who, more] = runner_up(*g.group);
     page.cell(shortened(who, 300, 13));
@@ -112,8 +123,7 @@ html conversions_table(const facts& all) {
     if (const std::size_t r = all.runner_of(x.step.backend); r < all.runners.size()) page.cell(runner_cell(all, r));
     else page.cell(x.step.backend);
     page.cell(x.kernel);
-    page.number(ms_text(x.cost_ms));
-    page.number(percent(x.cost_ms, all.made.chosen.cost_ms));
+    add_cost(page, all, x.cost_ms);
   }
   return std::move(page).done();
 }
@@ -136,9 +146,10 @@ html runs_table(const facts& all) {
     page.number(std::to_string(r.runs));
     page.number(detail::format_number("%.3f", r.ratio));
     const bool is_plan = &r == &all.made.runs[0];
-    page.number(is_plan ? ""
-                        : detail::format_number("%.3f", r.ratio_low) + " \u2013 " +
-                              detail::format_number("%.3f", r.ratio_high));
+    page.number(is_plan      ? ""
+                : r.runs > 1 ? detail::format_number("%.3f", r.ratio_low) + " \u2013 " +
+                                   detail::format_number("%.3f", r.ratio_high)
+                             : "one run");
     std::string remark;
     for (const placement& s : all.made.singles) {
       if (s.name != r.name) continue;
@@ -160,8 +171,7 @@ html shares_table(const facts& all) {
     page.cell(runner_cell(all, s.runner));
     page.number(std::to_string(s.groups));
     page.number(std::to_string(s.nodes));
-    page.number(ms_text(s.cost_ms));
-    page.number(percent(s.cost_ms, all.made.chosen.cost_ms));
+    add_cost(page, all, s.cost_ms);
   }
   return std::move(page).done();
 }
@@ -177,7 +187,7 @@ html missing_tables(const facts& all) {
       page.cell(m.backend);
       page.cell(m.kind);
       page.number(std::to_string(m.nodes));
-      page.number(ms_text(m.cost_ms));
+      page.number(all.is_measured() ? ms_text(m.cost_ms) : not_measured);
       page.cell(m.reason.empty() ? "none of its patterns matches" : m.reason);
     }
     made.add(std::move(page).done());
@@ -192,8 +202,8 @@ html missing_tables(const facts& all) {
       page.cell(shortened(m.first, 360, 13));
       page.cell(shortened(m.second, 360, 13));
       page.number(std::to_string(m.places));
-      page.number(ms_text(m.cost_ms));
-      page.cell(m.example);
+      page.number(all.is_measured() ? ms_text(m.cost_ms) : not_measured);
+      page.cell(shortened(m.example, 360, 13));
     }
     made.add(std::move(page).done());
   }
@@ -226,6 +236,21 @@ html backends_table(const facts& all) {
   return std::move(page).done();
 }
 
+html fallbacks_of(const facts& all) {
+  constexpr std::size_t most = 20;
+  html made;
+  for (const placement& single : all.made.singles) {
+    if (single.borrowed.empty()) continue;
+    if (made.empty()) made.raw("<h3>Nodes that each single backend leaves to others</h3>\n");
+    made.raw("<p>").text(detail::left_text(single)).raw(": ");
+    const std::size_t named = std::min(most, single.borrowed.size());
+    for (std::size_t i = 0; i < named; ++i) made.text(i == 0 ? "" : ", ").name(shortened(single.borrowed[i], 360, 13));
+    if (single.borrowed.size() > named) made.text(" and " + std::to_string(single.borrowed.size() - named) + " more");
+    made.raw(".</p>\n");
+  }
+  return made;
+}
+
 namespace {
 
 /// The kernels of some groups of a plan, as "onednn conv, eigen relu".
@@ -236,7 +261,16 @@ std::string kernels_of(const placement& of, const std::vector<std::uint32_t>& gr
   return text;
 }
 
-std::string signed_ms(double ms) { return detail::format_number("%+.4f", ms); }
+/// Times of both plans, and how much more the other one takes. A plan that was made without measuring has none.
+struct both_times {
+  bool has_first = false, has_second = false;
+
+  explicit both_times(const facts& all)
+      : has_first(all.is_measured()), has_second(all.from.against.made->chosen.cost_ms > 0) {}
+  std::string first(double ms) const { return has_first ? ms_text(ms) : not_measured; }
+  std::string second(double ms) const { return has_second ? ms_text(ms) : not_measured; }
+  std::string more(double ms) const { return has_first && has_second ? detail::format_number("%+.4f", ms) : ""; }
+};
 
 /// Regions with the same kernels and costs, of which a network has dozens, share a row.
 void add_regions(html& to, const facts& all, const std::vector<compared_region>& list) {
@@ -255,6 +289,7 @@ void add_regions(html& to, const facts& all, const std::vector<compared_region>&
     if (same == places.end()) places.push_back(std::move(p));
     else ++same->count;
   }
+  const both_times times(all);
   table page("", {{"Groups, first place"},
                   {"Places", true},
                   {"This plan"},
@@ -270,16 +305,17 @@ void add_regions(html& to, const facts& all, const std::vector<compared_region>&
     page.cell(shortened(labels, 420, 13));
     page.number(std::to_string(p.count));
     page.cell(shortened(p.mine, 420, 13));
-    page.number(ms_text(r.first_ms));
+    page.number(times.first(r.first_ms));
     page.cell(shortened(p.its, 420, 13));
-    page.number(ms_text(r.second_ms));
-    page.number(signed_ms((r.second_ms - r.first_ms) * static_cast<double>(p.count)));
+    page.number(times.second(r.second_ms));
+    page.number(times.more((r.second_ms - r.first_ms) * static_cast<double>(p.count)));
   }
   to.add(std::move(page).done());
 }
 
 void add_totals(html& to, const facts& all) {
   const plan& other = *all.from.against.made;
+  const both_times times(all);
   const auto first = detail::totals_of(all.made), second = detail::totals_of(other);
   table page("", {{"Backend"}, {"Groups", true}, {"other", true}, {"ms", true}, {"other", true}, {"+ ms", true}});
   for (std::size_t r = 0; r < all.runners.size(); ++r) {
@@ -292,9 +328,9 @@ void add_totals(html& to, const facts& all) {
     page.cell(runner_cell(all, r));
     page.number(std::to_string(in(first).groups));
     page.number(std::to_string(in(second).groups));
-    page.number(ms_text(in(first).cost_ms));
-    page.number(ms_text(in(second).cost_ms));
-    page.number(signed_ms(in(second).cost_ms - in(first).cost_ms));
+    page.number(times.first(in(first).cost_ms));
+    page.number(times.second(in(second).cost_ms));
+    page.number(times.more(in(second).cost_ms - in(first).cost_ms));
   }
   to.raw("<h3>By backend</h3>\n").add(std::move(page).done());
 }
@@ -321,7 +357,7 @@ void add_other_runs(html& to, const facts& all) {
 html difference_tables(const facts& all) {
   html made;
   const difference& d = all.other;
-  made.raw("<p>The other plan is ").text(all.from.against.name).raw(". ");
+  made.raw("<p>The other plan is ").name(all.from.against.name).raw(". ");
   made.text(count_of(d.same, "group") + (d.same == 1 ? " has" : " have"))
       .raw(" the same kernel in both plans; other kernels run the nodes at ");
   made.text(count_of(d.other_kernels.size(), "place")).raw(".</p>\n");

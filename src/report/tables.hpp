@@ -42,6 +42,8 @@ html refusals_table(const facts& all);
 html difference_tables(const facts& all);
 /// The backends of the plan: versions and how they were compiled.
 html backends_table(const facts& all);
+/// The nodes that each single backend leaves to others, the first of them by name. Empty if there are none.
+html fallbacks_of(const facts& all);
 
 using detail::count_of;
 /// A time in milliseconds with four decimals.

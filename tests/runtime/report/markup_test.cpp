@@ -42,6 +42,25 @@ TEST(report_markup, long_texts_are_shortened) {
   EXPECT_GT(cut.size(), 8U);
 }
 
+TEST(report_markup, names_from_right_to_left_are_isolated) {
+  const std::string hebrew = "\u05d0\u05d1";
+  const auto name = [](const std::string& text) { return r::html().name(text).str(); };
+  EXPECT_EQ(name("conv_0 <1>"), "conv_0 &lt;1&gt;");
+  EXPECT_EQ(name(hebrew + "<"), "<bdi>" + hebrew + "&lt;</bdi>");
+  EXPECT_EQ(name("\u7f51\u7edc"), "\u7f51\u7edc");
+  EXPECT_EQ(name("a\u0639"), "<bdi>a\u0639</bdi>");
+  EXPECT_EQ(r::html().plain_name(hebrew).str(), "\u2068" + hebrew + "\u2069");
+  EXPECT_EQ(r::html().plain_name("\u2069" + hebrew).str(), "\u2068\\u2069" + hebrew + "\u2069");
+}
+
+TEST(report_markup, lines_are_shortened_one_by_one) {
+  r::html page;
+  page.lines("first\n" + std::string(5000, 'x') + "\nlast");
+  EXPECT_LT(page.str().size(), 2000U);
+  EXPECT_TRUE(page.str().starts_with("first\nxxx"));
+  EXPECT_TRUE(page.str().ends_with("\u2026\nlast"));
+}
+
 TEST(report_markup, lengths_have_one_decimal_at_most) {
   r::html page;
   page.length(12).raw(" ").length(0.26).raw(" ").length(-0.01).raw(" ").length(1e6);
