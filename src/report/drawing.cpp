@@ -32,6 +32,7 @@ class painter {
  public:
   painter(const facts& all, const scene& of, const item_graph& items) : all_(all), scene_(of), items_(items) {
     double longest = all.longest_ms;
+    for (const auto& [in, conversion] : all.conversions) longest = std::max(longest, conversion->cost_ms);
     for (const repeated_block& b : all.blocks)
       if (has_blocks()) longest = std::max(longest, cost_of(b));
     for (const item& one : items.items) {
@@ -40,8 +41,7 @@ class painter {
       b.width =
           std::clamp(std::max(width_of(b.title, bold_font), width_of(b.remark, small_font)) + band + 18, 76.0, most);
       b.height = b.remark.empty() ? thin_height : least_height;
-      if (one.what == item::kind::conversion) b.height = thin_height;
-      else if (b.cost_ms > 0 && longest > 0) b.height += more_height * b.cost_ms / longest;
+      if (b.cost_ms > 0 && longest > 0) b.height += more_height * b.cost_ms / longest;
       boxes_.push_back(std::move(b));
     }
   }
@@ -155,11 +155,14 @@ class painter {
       to.raw("C").length(p.x1).raw(" ").length(middle).raw(" ").length(p.x2).raw(" ").length(middle).raw(" ");
       to.length(p.x2).raw(" ").length(p.y2);
     }
-    to.raw("\"><title>").text(scene_.network->value_name(net.value)).raw(": ");
+    to.raw("\"><title>").plain_name(title_of(scene_.network->value_name(net.value))).raw(": ");
     to.text(detail::to_string(scene_.network->type_of(net.value)));
     if (net.form != "plain") to.raw(", ").text(net.form);
     to.raw("</title></path>\n");
   }
+
+  /// A name as titles have it, which a browser shows whole.
+  static std::string title_of(const std::string& name) { return shortened(name, 4000, font); }
 
   /// The title of a box, which pointing at it shows.
   html tip_of(const box& b) const {
@@ -167,16 +170,17 @@ class painter {
     if (b.of->what == item::kind::group) {
       const group_facts& g = group_of(*b.of);
       if (!g.number.empty()) tip.text(g.number).raw(". ");
-      tip.text(shortened(g.label, 4000, font));
+      tip.plain_name(title_of(g.label));
       if (!g.group->has_kernel()) return tip;
       return tip.raw("\n").text(timed(all_.runners[g.runner] + " " + g.group->kernel, ", ", g.group->cost_ms));
     }
     if (b.of->what == item::kind::conversion) {
       const plan_conversion& x = conversion_of(*b.of);
-      tip.text(scene_.network->value_name(x.value) + " from " + x.step.from + " to " + x.step.to).raw("\n");
+      tip.plain_name(title_of(scene_.network->value_name(x.value)));
+      tip.text(" from " + x.step.from + " to " + x.step.to).raw("\n");
       return tip.text(timed(x.step.backend + " " + x.kernel, ", ", x.cost_ms));
     }
-    return tip.text(b.title).raw("\n").text(b.remark);
+    return tip.plain_name(title_of(b.title)).raw("\n").text(b.remark);
   }
 
   void add_box(html& to, std::size_t index, double x, double y) const {
@@ -225,7 +229,8 @@ class painter {
   void add_frame(html& to, const box& b, std::size_t runner) const {
     const bool is_round = b.of->what != item::kind::group && b.of->what != item::kind::block;
     if (b.of->what == item::kind::block) add_rectangle(to, "f back", 5, -5, b.width, b.height, 4);
-    add_rectangle(to, "f", 0, 0, b.width, b.height, is_round ? b.height / 2 : 4);
+    // The ends of a tall conversion are those of a thin one, so that it stays a pill and becomes no ellipse.
+    add_rectangle(to, "f", 0, 0, b.width, b.height, is_round ? std::min(b.height, least_height) / 2 : 4);
     if (b.of->what == item::kind::block) return add_parts(to, b);
     if (b.of->what != item::kind::group || runner >= all_.runners.size() || !has_runner(all_, runner)) return;
     add_rectangle(to, "s", 0.5, 0.5, band, b.height - 1, 3.5);

@@ -21,9 +21,14 @@ function makeView(svg) {
   return view;
 }
 
+// The scale at which all of the drawing fits.
+function wholeScale() {
+  return Math.min((canvas.clientWidth - 4) / view.width, (canvas.clientHeight - 4) / view.height, 1.5);
+}
+
 function zoom(to, keep) {
   const fixed = keep || { x: canvas.clientWidth / 2, y: canvas.clientHeight / 2 };
-  const next = Math.min(3, Math.max(0.02, to));
+  const next = Math.min(3, Math.max(Math.min(0.02, wholeScale()), to));
   const x = (canvas.scrollLeft + fixed.x) / scale, y = (canvas.scrollTop + fixed.y) / scale;
   scale = next;
   view.svg.style.width = view.width * scale + "px";
@@ -33,8 +38,7 @@ function zoom(to, keep) {
 }
 
 function fit(whole) {
-  const wide = (canvas.clientWidth - 4) / view.width, high = (canvas.clientHeight - 4) / view.height;
-  zoom(whole ? Math.min(wide, high, 1.5) : Math.min(Math.max(wide, 0.25), 1.1));
+  zoom(whole ? wholeScale() : Math.min(Math.max((canvas.clientWidth - 4) / view.width, 0.25), 1.1));
 }
 
 function fold(on) {
@@ -102,9 +106,13 @@ function choose(index, show = true) {
   }
 }
 
-// A group from a table or chart: its box in the drawing that is shown, or else in the one that has it.
+// A group from a table or chart.
 function chooseGroup(group) {
-  const key = "g" + group;
+  chooseBox("g" + group);
+}
+
+// A box by what it shows, in the drawing that is shown, or else in the one that has it.
+function chooseBox(key) {
   if (!view.of.has(key)) {
     const other = [...views.values()].find((one) => one.of.has(key));
     if (other === views.get("full")) fold(false);
@@ -127,8 +135,9 @@ function neighbour(key) {
 }
 
 function listenToCanvas() {
-  let held = null;
+  let held = null, dragged = false;  // a drag ends with a click, unless it ends outside the canvas
   canvas.addEventListener("pointerdown", (event) => {
+    dragged = false;
     if (event.button !== 0 || event.pointerType === "touch") return;
     held = { x: event.clientX, y: event.clientY, left: canvas.scrollLeft, top: canvas.scrollTop, moved: false };
   });
@@ -141,12 +150,15 @@ function listenToCanvas() {
     canvas.scrollLeft = held.left - x;
     canvas.scrollTop = held.top - y;
   });
-  window.addEventListener("pointerup", () => {
-    if (held && held.moved) canvas.addEventListener("click", (event) => event.stopPropagation(), { capture: true, once: true });
+  const release = () => {
+    dragged = held !== null && held.moved;
     setTimeout(() => canvas.classList.remove("held"));
     held = null;
-  });
+  };
+  window.addEventListener("pointerup", release);
+  window.addEventListener("pointercancel", release);
   canvas.addEventListener("click", (event) => {
+    if (dragged) return;
     const box = event.target.closest(".n");
     if (box) choose(Number(box.dataset.i), false);
   });

@@ -18,8 +18,30 @@ function part(title, contents) {
   return box;
 }
 
+// A name, which keeps its own direction of writing: one from right to left would turn round the figures beside it.
+function named(name) {
+  return element("bdi", name);
+}
+
+// A name where there is little room: its first characters, or the first of the names that "+" joins.
+function brief(name, nodes = 1) {
+  const most = 72, letters = Array.from(name.slice(0, 4 * most));
+  if (letters.length <= most) return name;
+  const start = letters.slice(0, most).join("");
+  const end = nodes > 1 ? start.lastIndexOf("+") : -1;
+  return end < 0 ? start + "\u2026" : `${start.slice(0, end)} + \u2026 (${nodes} nodes)`;
+}
+
+function labelOf(group) {
+  return brief(said(group.l), group.count);
+}
+
+function ms(value) {
+  return data.total === 0 ? "not measured" : `${number(value)} ms`;
+}
+
 function small(first, second) {
-  return element("li", [first, " ", element("small", second)]);
+  return element("li", [named(first), " ", element("small", second)]);
 }
 
 function valuesOf(list) {
@@ -40,7 +62,7 @@ function times(group) {
   const [cost, low, high, alone, other] = group.ms;
   return [
     ["Time", `${number(cost)} ms, ${(100 * cost / data.total).toFixed(1)} %`],
-    ["95 % interval", high > 0 ? `${number(low)} \u2013 ${number(high)} ms` : ""],
+    ["95 % interval", high > low ? `${number(low)} \u2013 ${number(high)} ms` : ""],
     ["Alone", alone > 0 ? `${number(alone)} ms` : ""],
     ["Switch", other > 0 ? `${number(other)} ms, because another backend wrote its operands` : ""],
   ];
@@ -69,11 +91,14 @@ function others(group) {
 
 function refusals(group) {
   return part("Refusals", element("ul", group.refused.map(([backend, pattern, where, why]) =>
-    small(`${said(backend)} ${said(pattern)}`, `at ${said(where)}: ${said(why)}`))));
+    element("li", [`${said(backend)} ${said(pattern)} `, element("small", ["at ", named(brief(said(where))), `: ${said(why)}`])]))));
 }
 
 function otherPlan(group) {
-  const list = group.other.kernels.map(([backend, kernel, ms]) => small(said(backend), `${said(kernel)}, ${number(ms)} ms`));
+  const isMeasured = data.total > 0 && group.other.its > 0;
+  const list = group.other.kernels.map(([backend, kernel, cost]) =>
+    small(said(backend), said(kernel) + (cost > 0 ? `, ${number(cost)} ms` : "")));
+  if (!isMeasured) return part("The other plan runs these nodes by", element("ul", list));
   const change = group.other.its - group.other.ms;
   const sum = element("p", `${number(group.other.its)} ms there, ${change >= 0 ? "+" : "\u2212"}${number(Math.abs(change))} ms.`);
   const box = element("div", [sum, element("ul", list)]);
@@ -89,7 +114,7 @@ function nodesOf(group) {
 
 function showGroup(index) {
   const group = data.groups[index];
-  const title = element("h3", (group.n ? `${group.n}. ` : "") + said(group.l));
+  const title = element("h3", [group.n ? `${group.n}. ` : "", named(labelOf(group))]);
   const who = element("p", [swatch(group.r), element("b", said(data.runners[group.r][0])), element("span", said(group.k))],
     { class: "who" });
   if (!group.ms) {
@@ -105,10 +130,10 @@ function showGroup(index) {
 }
 
 function showConversion(index) {
-  const [value, type, from, to, backend, kernel, ms] = data.conversions[index];
-  show(element("h3", `Conversion of ${said(value)}`),
+  const [value, type, from, to, backend, kernel, cost] = data.conversions[index];
+  show(element("h3", ["Conversion of ", named(brief(said(value)))]),
     facts([["Type", said(type)], ["From", said(from)], ["To", said(to)], ["Backend", said(backend)], ["Kernel", said(kernel)],
-      ["Time", `${number(ms)} ms`]]));
+      ["Time", ms(cost)]]));
 }
 
 // A folded block: its groups, each of which leads to its box.
@@ -117,31 +142,40 @@ function showBlock(index) {
   const groups = block.groups.filter((g) => data.groups[g].ms);
   const sum = groups.reduce((all, g) => all + data.groups[g].ms[0], 0);
   const list = element("table", groups.map((g) => {
-    const name = element("button", said(data.groups[g].l), { type: "button", class: "link" });
-    name.addEventListener("click", () => chooseGroup(g));
-    return element("tr", [element("td", swatch(data.groups[g].r)), element("td", name),
-      element("td", `${number(data.groups[g].ms[0])} ms`, { class: "num" })]);
+    const group = data.groups[g];
+    return leadingRow(group.r, named(labelOf(group)), data.total === 0 ? "" : ms(group.ms[0]), () => chooseGroup(g));
   }), { class: "list" });
   const open = element("button", "Unfold", { type: "button" });
   open.addEventListener("click", () => chooseGroup(block.groups[0]));
   show(element("h3", `Block ${letters(block.kind)}, ${block.which + 1} of ${block.count} equal ones`),
-    element("p", `${groups.length} groups, ${number(sum)} ms`, { class: "who" }), open, part("Groups", list));
+    element("p", `${groups.length} groups, ${ms(sum)}`, { class: "who" }), open, part("Groups", list));
 }
 
-// While nothing is chosen: the groups that take longest, each of which leads to its box.
+// A row of a list, which leads to a box.
+function leadingRow(runner, name, figure, action) {
+  const link = element("button", name, { type: "button", class: "link" });
+  link.addEventListener("click", action);
+  return element("tr", [element("td", runner < 0 ? "" : swatch(runner)), element("td", link), element("td", figure, { class: "num" })]);
+}
+
+// While nothing is chosen: the groups and conversions that take longest, each of which leads to its box.
 function showLongest() {
-  const list = data.groups.map((group, i) => i).filter((i) => data.groups[i].ms && data.groups[i].ms[0] > 0 && !data.groups[i].inner);
-  list.sort((a, b) => data.groups[b].ms[0] - data.groups[a].ms[0] || a - b);
-  if (list.length === 0) return;
-  const rows = list.slice(0, 12).map((i) => {
-    const group = data.groups[i];
-    const name = element("button", said(group.l), { type: "button", class: "link" });
-    name.addEventListener("click", () => chooseGroup(i));
-    return element("tr", [element("td", swatch(group.r)), element("td", name),
-      element("td", `${(100 * group.ms[0] / data.total).toFixed(1)} %`, { class: "num" })]);
+  const list = [];
+  data.groups.forEach((group, i) => {
+    if (group.ms && !group.inner)
+      list.push({ cost: group.ms[0], runner: group.r, name: [named(labelOf(group))], act: () => chooseGroup(i) });
   });
-  show(element("h3", "The longest groups"), element("p", "Their parts of the sum of all costs.", { class: "hint" }),
-    element("table", rows, { class: "list" }));
+  data.conversions.forEach(([value, , , to, backend, , cost], i) => {
+    if (!views.get("full").of.has("c" + i)) return;  // its time is part of a branch's or loop's
+    list.push({ cost, runner: data.runners.findIndex(([runner]) => runner === backend), isConversion: true,
+      name: [named(brief(said(value))), ` to ${said(to)}`], act: () => chooseBox("c" + i) });
+  });
+  const longest = list.filter(({ cost }) => cost > 0).sort((a, b) => b.cost - a.cost).slice(0, 12);
+  if (longest.length === 0) return;
+  const rows = longest.map(({ cost, runner, name, act }) =>
+    leadingRow(runner, name, `${(100 * cost / data.total).toFixed(1)} %`, act));
+  show(element("h3", `The longest groups${longest.some((one) => one.isConversion) ? " and conversions" : ""}`),
+    element("p", "Their parts of the sum of all costs.", { class: "hint" }), element("table", rows, { class: "list" }));
 }
 
 function letters(kind) {
@@ -152,6 +186,6 @@ function letters(kind) {
 
 function showPort(box) {
   const lines = [...box.querySelectorAll("text")].map((text) => text.textContent);
-  show(element("h3", box.querySelector("title").textContent.split("\n")[0]),
+  show(element("h3", named(brief(box.querySelector("title").textContent.split("\n")[0]))),
     element("p", (box.classList.contains("in") ? "Input, " : "Output, ") + (lines[1] || ""), { class: "hint" }));
 }
