@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <sstream>
 #include <string>
@@ -34,6 +35,19 @@ Examples:
 
 Results are on standard output, progress and errors on standard error. Exit status: 0 done,
 1 failure, 2 wrong usage. `collage COMMAND --help` lists the options of a command.)";
+
+/// A check of billions of operations or bytes per second. CLI11's own for positive numbers lets NaN and infinity pass.
+CLI::Validator rate() {
+  constexpr double most = 1e9;
+  const auto check = [](const std::string& text) {
+    double number = 0;
+    const auto end = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (end.ec == std::errc() && end.ptr == text.data() + text.size() && number > 0 && number <= most)
+      return std::string();
+    return "'" + text + "' is not a number above 0 and at most 1e9";
+  };
+  return CLI::Validator(check, "");
+}
 
 /// Adds the commands of `collage store`. Returns their names.
 std::vector<std::string> add_store_commands(CLI::App& store, options& given) {
@@ -246,10 +260,10 @@ class command_list {
         ->option_text("FILE");
     c->add_option("--peak", given_.peak_gflops, "The machine's peak in GFLOP/s, for the roofline")
         ->option_text("GFLOPS")
-        ->check(CLI::PositiveNumber.description(""));
+        ->check(rate());
     c->add_option("--bandwidth", given_.bandwidth_gbytes, "The machine's memory bandwidth in GB/s, for the roofline")
         ->option_text("GBS")
-        ->check(CLI::PositiveNumber.description(""));
+        ->check(rate());
     c.output();
   }
   void add_verify() {
