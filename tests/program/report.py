@@ -157,6 +157,88 @@ class Reports(Case):
             told = " ".join(self.succeeds("explain", BERT, "--plan", self.path("helped.json")).stdout.split())
             self.assertIn(f"End to end, {called} was faster", told)
 
+    def changed_page(self, network, name, change):
+        """The page of a plan that was changed by hand, and what `explain` prints about the same plan."""
+        plan = json.loads(pathlib.Path(self.plan_of(network, f"{name}-first.json")).read_text())
+        change(plan)
+        pathlib.Path(self.path(name + ".json")).write_text(json.dumps(plan))
+        page = self.page_of(network, name)
+        self.is_whole(page)
+        return page.decode(), self.succeeds("explain", network, "--plan", self.path(name + ".json"), "--quiet").stdout
+
+    def test_names_of_fallback_nodes(self):
+        """A name adds no lines, and a long one is shortened on the page."""
+        forged, long = "a\nfirst leaves 99 nodes to second: b", "n" * 200_000
+        path = self.written("forged.onnx", models.model(
+            models.node("Relu", ["x"], ["y"], forged), models.node("Sin", ["y"], ["z"], long), models.port(11, "x", [2, 3]),
+            models.port(12, "z", [2, 3])))
+        page, text = self.changed_page(path, "forged", lambda plan: plan["singles"][0].update(borrowed=[forged, long]))
+        self.has(page.encode(), "leaves 2 nodes to")
+        self.assertTrue("a\\u000afirst leaves 99 nodes" in page)
+        self.assertLess(len(page), 400_000)
+        self.assertFalse("\nfirst leaves" in page)
+        self.assertTrue("a\\u000afirst leaves 99 nodes" in text)
+        self.assertTrue(long in text)  # in `explain`, names stay whole
+        self.assertFalse(re.search(r"(?m)^\s*first leaves", text))
+
+    def test_one_run_has_no_interval(self):
+        def once(plan):
+            for run in plan["runs"]:
+                run.update(runs=1, low_ms=run["median_ms"], high_ms=run["median_ms"], ratio_low=run["ratio"], ratio_high=run["ratio"])
+            other = {**plan["chosen"]["groups"][0], "configuration": "other"}
+            plan["singles"][0]["groups"] = [other, *plan["singles"][0]["groups"][1:]]
+        page, text = self.changed_page(BERT, "once", once)
+        self.assertEqual(page.count("one run, so no interval"), 2)  # of the time, and of the comparison
+        self.assertNotIn("confidence of 95 %", page)
+        self.assertNotIn("neither is clearly", page)
+        self.assertIn("one run", text)
+        self.assertNotIn("1.500..1.500", text)
+
+    def test_a_runner_up_without_regret_is_not_named(self):
+        def forget(plan):
+            for group in plan["chosen"]["groups"]:
+                group.update(regret_ms=None, instead="", runners_up=[{"backend": "rival", "pattern": "p", "kernel": "k", "cost_ms": 7}]
+                             if group["step"] != "view" else [])
+        page, text = self.changed_page(BERT, "forgotten", forget)
+        table = re.search(r'<table class="groups">.*?</table>', page, re.DOTALL)[0]
+        self.assertNotIn("rival", table)
+        self.assertIn("Both are empty where no such placement is known.", page)
+        self.assertNotIn("rival", text)
+        self.assertNotIn("Both are empty", self.page_of(BERT, "bert").decode())
+
+    def test_without_measuring(self):
+        plan, page = self.path("unmeasured.json"), self.path("unmeasured.html")
+        self.succeeds("tune", MOBILENET, "--plan", plan, "--place", "priority", "--threads", "1", "--store", "none", "--quiet")
+        self.succeeds("report", MOBILENET, "--plan", plan, "-o", page, "--against", plan)
+        text = pathlib.Path(page).read_text()
+        body = text[:text.index('id="data"')]
+        self.assertGreater(body.count(">not measured<"), 50)
+        for number in (">0.0000<", ">0.0<", ">+0.0000<", ">0.0 %<"):
+            self.assertNotIn(number, body)
+
+    def test_limits_of_the_machine(self):
+        for words, saying in ((["--peak", "100"], "The line is the peak"), (["--bandwidth", "20"], "The sloping line is the bandwidth"),
+                              (["--peak", "100", "--bandwidth", "20"], "The lines are the limits"), ([], "peak is not known")):
+            self.has(self.page_of(BERT, "bert", *words), saying)
+
+    def test_absurd_times(self):
+        def tiny(plan):
+            for run in plan["runs"]:
+                run["median_ms"] = 1e-300
+        page, _ = self.changed_page(BERT, "tiny", tiny)
+        summary = re.search(r'<dl class="summary">.*?</dl>', page, re.DOTALL)[0]
+        self.assertNotRegex(summary, r"\binf\b|\d{20}")
+
+    def test_names_from_right_to_left(self):
+        hebrew = "\u05d0\u05d1\u05d2"
+        path = self.written("hebrew.onnx", models.model(
+            models.node("Relu", ["x"], [hebrew], hebrew), models.node("Tanh", [hebrew], ["y"], "last"), models.port(11, "x", [2, 3]),
+            models.port(12, "y", [2, 3])))
+        page = self.page_of(path, "hebrew").decode()
+        self.is_whole(page.encode())
+        self.assertIn(f"<title>\u2068{hebrew}\u2069: float32[2x3]", page)
+        self.assertIn(f"<bdi>{hebrew}", page)
+
     def test_branches(self):
         def side(operator):
             body = models.node(operator, ["x"], [operator]) + models.field(2, operator) + models.port(12, operator, [2, 3])
@@ -190,7 +272,9 @@ class Reports(Case):
         self.refused("report", BERT, "--plan", plan, "-o", str(self.folder), saying="it is a folder")
         self.refused("report", MOBILENET, "--plan", plan, "-o", page, saying="is a plan for another network")
         self.refused("report", BERT, "--plan", self.path("none.json"), "-o", page, saying="cannot be read")
-        self.refused("report", BERT, "--plan", plan, "-o", page, "--peak", "-1", saying="--peak")
+        for option in ("--peak", "--bandwidth"):
+            for rate in ("-1", "0", "nan", "inf", "1e300", "many"):
+                self.refused("report", BERT, "--plan", plan, "-o", page, option, rate, saying=f"'{rate}' is not a number above 0")
         other = self.plan_of(MOBILENET, "mobilenet.json")
         self.refused("report", BERT, "--plan", plan, "--against", other, "-o", page, saying="is a plan for another network")
         self.refused("report", BERT, "--plan", plan, "-o", "/dev/full", saying="free some space", code=1)
@@ -204,6 +288,8 @@ class Reports(Case):
 class InBrowser(Reports):
     """The same pages, opened and used."""
     test_pages_of_the_zoo = test_another_plan = test_branches = test_two_thousand_nodes = test_bad_input = None
+    test_a_backend_that_others_help_is_not_alone = test_names_of_fallback_nodes = test_one_run_has_no_interval = None
+    test_a_runner_up_without_regret_is_not_named = test_limits_of_the_machine = test_absurd_times = None
 
     @classmethod
     def setUpClass(cls):
@@ -301,7 +387,7 @@ class InBrowser(Reports):
         self.assertEqual(value(found), "0 found")
         show = "(() => {{ const part = document.getElementById('part'); part.value = '{}'; part.dispatchEvent(new Event('change')); }})()"
         value(show.format("part1"))
-        self.assertEqual(value(found), "1 found")
+        self.assertEqual(value(found), "2 found")  # the group and its value
         search("#search")
         self.browser.press("Enter")
         self.assertIn("sin", value("panel.textContent"))
@@ -320,6 +406,78 @@ class InBrowser(Reports):
         self.browser.press("Enter")
         self.assertIn("softmax", value("panel.textContent"))
         self.assertEqual(self.browser.errors, [])
+
+    def test_drags(self):
+        """Dragging moves the drawing and chooses nothing. The next click chooses, wherever the drag ended."""
+        self.page_of(BERT, "bert")
+        value, box = self.browser.value, "svg.net:not([hidden]) .n.block"
+        for name, end in (("inside", "[at.x + 260, at.y + 200]"), ("outside", "[at.x + 300, at.y - 40]")):
+            self.opened("bert")
+            value("document.getElementById('network').scrollIntoView()")
+            x, y = value(f"(() => {{ const at = view.boxes[1].getBoundingClientRect(); return [at.x + 30, at.y + 12]; }})()")
+            to_x, to_y = value(f"(() => {{ const at = canvas.getBoundingClientRect(); return {end}; }})()")
+            for kind, at_x, at_y in (("mousePressed", x, y), ("mouseMoved", x + 9, y), ("mouseMoved", to_x, to_y), ("mouseReleased", to_x, to_y)):
+                self.browser.ask("Input.dispatchMouseEvent", type=kind, x=at_x, y=at_y, button="left", clickCount=1,
+                                 buttons=0 if kind == "mouseReleased" else 1)
+            self.assertIsNone(value("view.chosen"), name)
+            self.browser.click(box)
+            self.assertIn("of 8", value("panel.textContent"), name)
+
+    def test_whole_and_long_names(self):
+        path = self.written("tall.onnx", long_model(2000))
+        self.page_of(path, "tall")
+        self.opened("tall")
+        value = self.browser.value
+        value("fold(false); fit(true)")
+        self.assertLessEqual(value("view.height * scale"), value("canvas.clientHeight"))
+        joined = "Array.from({length: 101}, (_, i) => 'conv_' + i).join('+')"
+        self.assertRegex(value(f"brief({joined}, 101)"), r"^conv_0\+conv_1\+[^ ]*conv_\d+ \+ \u2026 \(101 nodes\)$")
+        self.assertEqual(value("brief('x'.repeat(500)).length"), 73)
+        self.assertEqual(value("brief('conv_0+relu_1', 2)"), "conv_0+relu_1")
+
+    def test_conversions_by_time(self):
+        def slow(plan):
+            for i, conversion in enumerate(plan["chosen"]["conversions"]):
+                conversion["cost_ms"] = 3 if i == 0 else 0.001
+            plan["chosen"]["cost_ms"] = sum(part["cost_ms"] for part in plan["chosen"]["groups"] + plan["chosen"]["conversions"])
+        self.changed_page(MOBILENET, "slow", slow)
+        self.opened("slow")
+        value = self.browser.value
+        self.assertIn("groups and conversions", value("panel.querySelector('h3').textContent"))
+        heights = value("[0, 1].map((i) => Number(views.get('full').boxes[views.get('full').of.get('c' + i)].querySelector('.f').getAttribute('height')))")
+        self.assertGreater(heights[0], 3 * heights[1])
+        self.browser.click("#panel table.list .link")  # the first of the list
+        self.assertIn("Conversion of", value("panel.querySelector('h3').textContent"))
+        self.assertEqual(value("view.boxes[view.chosen].dataset.c"), "0")
+        self.assertEqual(self.browser.errors, [])
+
+    def test_names_from_right_to_left(self):
+        super().test_names_from_right_to_left()
+        self.opened("hebrew")
+        self.browser.value("showGroup(0)")
+        self.assertGreater(self.browser.value("panel.querySelectorAll('bdi').length"), 2)
+
+    def test_without_measuring(self):
+        super().test_without_measuring()
+        self.opened("unmeasured")
+        shown = "data.groups.forEach((_, i) => showGroup(i)); data.conversions.forEach((_, i) => showConversion(i)); panel.textContent"
+        self.assertIn("not measured", self.browser.value(shown))
+        self.assertEqual(self.browser.errors, [])
+
+    def test_print(self):
+        """No column of the printed groups is too narrow for words, and the network stands below its heading."""
+        self.page_of(MOBILENET, "mobilenet")
+        self.browser.ask("Emulation.setEmulatedMedia", media="print")
+        self.browser.ask("Emulation.setDeviceMetricsOverride", width=1030, height=700, deviceScaleFactor=1, mobile=False)
+        try:
+            self.opened("mobilenet")
+            value = self.browser.value
+            self.assertLessEqual(value("document.documentElement.scrollWidth"), 1030)
+            self.assertLess(value("document.querySelector('#network').scrollHeight"), 700)
+            self.assertGreater(value("document.querySelector('table.groups td:nth-child(4)').clientWidth"), 120)
+        finally:
+            self.browser.ask("Emulation.clearDeviceMetricsOverride")
+            self.browser.ask("Emulation.setEmulatedMedia", media="")
 
     def test_opens_soon(self):
         self.page_of(MOBILENET, "mobilenet")
