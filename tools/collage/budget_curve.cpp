@@ -2,6 +2,7 @@
 
 #include "backends.hpp"
 #include "lower_precision.hpp"
+#include "output_file.hpp"
 #include "placing.hpp"
 #include "table.hpp"
 #include "terminal.hpp"
@@ -38,7 +39,7 @@ void check_curve(const options& given) {
   if (precision_options_of(given).elements == c::precisions::f32)
     throw c::error(c::error_kind::invalid_argument, "it shows plans of lower precision", "--curve",
                    "add --precision bf16, or leave it out");
-  c::check_writable(given.curve_file);
+  check_output(given.curve_file, given);
 }
 
 c::error_curve make_curve(const options& given, const c::graph& network) {

@@ -49,7 +49,7 @@ void add_runs(trace_file& to, const placed& p, const std::vector<const c::placem
 int bench(const options& asked) {
   check(asked);
   const options given = with_shapes(asked);
-  trace_file trace(given.trace_file);
+  trace_file trace(given);
   const placed p = get_plan(given);
   std::vector<const c::placement*> all{&p.made.chosen};
   for (const c::placement& s : p.made.singles) all.push_back(&s);

@@ -1,6 +1,7 @@
 #include "backends.hpp"
 #include "commands.hpp"
 #include "network.hpp"
+#include "output_file.hpp"
 #include "table.hpp"
 #include "terminal.hpp"
 
@@ -194,7 +195,7 @@ void print_page(const options& given, const c::network_ranges& made, const std::
 
 int calibrate(const options& given) {
   check_calibrate(given);
-  c::check_writable(given.ranges_file);
+  check_output(given.ranges_file, given);
   c::network_ranges made;
   if (given.merged_files.empty()) {
     const options shaped = with_shapes(given);

@@ -2,6 +2,7 @@
 #include "commands.hpp"
 #include "dot_file.hpp"
 #include "network.hpp"
+#include "output_file.hpp"
 #include "placing.hpp"
 #include "precision_page.hpp"
 #include "report.hpp"
@@ -144,7 +145,7 @@ c::json to_json(const c::program& code, const c::graph& network) {
 int explain(const options& asked) {
   check(asked);
   const options given = with_shapes(asked);
-  if (!given.dot_file.empty()) c::check_writable(given.dot_file);
+  if (!given.dot_file.empty()) check_output(given.dot_file, given);
   const placed p = get_plan(given);
   if (!given.dot_file.empty()) write_dot_file(given.dot_file, p.network, &p.made.chosen);
   const c::dynamic_engine engine(p.network, p.made.chosen, backends(), p.made.threads);

@@ -1,6 +1,7 @@
 #include "backends.hpp"
 #include "commands.hpp"
 #include "network.hpp"
+#include "output_file.hpp"
 #include "placing.hpp"
 #include "terminal.hpp"
 
@@ -47,7 +48,7 @@ std::vector<c::place_refusal> refusals_of(const placed& p) {
 int report(const options& asked) {
   check_given(asked);
   const options given = with_shapes(asked);
-  c::check_writable(given.report_file);
+  check_output(given.report_file, given);
   const placed p = get_plan(given);
   c::plan other;
   if (!given.other_plan_file.empty()) other = c::load_plan(given.other_plan_file, p.network);

@@ -141,7 +141,7 @@ int run(const options& asked) {
   // loads it again.
   std::vector<c::tensor> contents;
   std::vector<std::string> files;
-  trace_file trace(given.trace_file);
+  trace_file trace(given);
   {
     const c::graph network = load_network(given).network;
     contents = read_inputs(given, network);

@@ -307,6 +307,7 @@ int prune(const options& given) {
 
 int export_to_file(const options& given) {
   const c::cost_store store = existing(given, c::store_mode::read_only);
+  c::check_replaces_no_input(given.store_word, store.path(), "the store");
   const std::string text = store.export_json();
   const c::store_count entries = store.check().entries;
   c::write_file(given.store_word, text);

@@ -1,5 +1,6 @@
 #include "budget_curve.hpp"
 #include "commands.hpp"
+#include "output_file.hpp"
 #include "placing.hpp"
 #include "plan_keeper.hpp"
 #include "report.hpp"
@@ -72,7 +73,7 @@ int tune(const options& given) {
   if (names_several_shapes(given)) return tune_several(given);
   if (given.plan_file.empty())
     throw c::error(c::error_kind::invalid_argument, "--plan is required", "tune", "see collage tune --help");
-  c::check_writable(given.plan_file);  // fails now, not after minutes of measuring
+  check_plan_output(given.plan_file, given);  // fails now, not after minutes of measuring
   plan_keeper keeper(given.plan_file);
   const placed p = place_now(given, &keeper);
   if (!p.is_worth_keeping && ending_signal() != 0) keeper.end_program_without_plan();

@@ -1,6 +1,7 @@
 #include "commands.hpp"
 #include "dot_file.hpp"
 #include "network.hpp"
+#include "output_file.hpp"
 #include "table.hpp"
 #include "terminal.hpp"
 
@@ -141,6 +142,7 @@ int show_zoo(const options& given) {
 
 int inspect(const options& asked) {
   const options given = with_shapes(asked);
+  if (!given.dot_file.empty()) check_output(given.dot_file, given);
   const loaded l = load_network(given);
   const c::graph& network = l.network;
   if (!given.quiet)

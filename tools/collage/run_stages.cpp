@@ -66,7 +66,7 @@ void refuse_what_stages_lack(const options& given) {
 int run_stages(const late_network& network) {
   const options& given = network.given;
   refuse_what_stages_lack(given);
-  trace_file trace(given.trace_file);
+  trace_file trace(given);
   std::size_t stages = 0;
   int threads = 1;
   const auto planner = [&](const c::graph& stage, const std::shared_ptr<c::packed_weights>&) -> c::plan {

@@ -1,5 +1,7 @@
 #include "trace_file.hpp"
 
+#include "output_file.hpp"
+
 #include <collage/io/file.hpp>
 #include <collage/io/trace.hpp>
 
@@ -7,8 +9,8 @@ namespace program {
 
 namespace c = collage;
 
-trace_file::trace_file(const std::string& path) : path_(path) {
-  if (is_wanted()) c::check_writable(path_);
+trace_file::trace_file(const options& given) : path_(given.trace_file) {
+  if (is_wanted()) check_output(path_, given);
 }
 
 void trace_file::add(const c::dynamic_engine& engine, const c::graph& network, const std::string& name,

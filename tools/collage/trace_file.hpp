@@ -1,6 +1,8 @@
 // `--trace`: runs are recorded and written to a file.
 #pragma once
 
+#include "options.hpp"
+
 #include <collage/graph/graph.hpp>
 #include <collage/run/buffers.hpp>
 #include <collage/run/engine.hpp>
@@ -17,8 +19,8 @@ inline constexpr std::size_t traced_runs = 10;
 /// The file of --trace. Nothing happens if it was not given.
 class trace_file {
  public:
-  /// Throws if the file cannot be written: placing takes minutes, and runs come after it.
-  explicit trace_file(const std::string& path);
+  /// Throws if the file cannot be written or is one that the command reads: placing takes minutes, and runs come after it.
+  explicit trace_file(const options& given);
 
   bool is_wanted() const { return !path_.empty(); }
   /// Runs an engine `times` times. `name` is that of the placement.

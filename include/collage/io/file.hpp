@@ -276,6 +276,16 @@ inline void check_writable(const std::string& path) {
   if (!detail::write_target(path).in_place) detail::unfinished_file{path};
 }
 
+/// Throws if `path` leads to the file that `kept` leads to, by links or by another name: writing it would replace what is read.
+/// Devices and pipes count as different, and so do files that do not exist. `what` names what is kept, such as "the network".
+inline void check_replaces_no_input(const std::string& path, const std::string& kept, const char* what) {
+  struct stat out{}, in{};
+  if (::stat(path.c_str(), &out) != 0 || ::stat(kept.c_str(), &in) != 0) return;
+  if (!S_ISREG(out.st_mode) || out.st_dev != in.st_dev || out.st_ino != in.st_ino) return;
+  throw error(error_kind::invalid_argument, std::string("this is the file of ") + what + ", which would be replaced",
+              path, "name another file to write");
+}
+
 /// Writes a file in one step: a reader sees the old contents or the new ones, and a failure leaves the old ones. Any number of
 /// threads and processes may write to one path at the same time; the last to finish wins.
 inline void write_file(const std::string& path, std::string_view text) {

@@ -389,6 +389,27 @@ TEST_F(plan_file, is_written_whole_or_not_at_all) {
   if (fs::exists("/dev/full")) { EXPECT_THROW(c::save_plan(p, g, "/dev/full"), c::error); }
 }
 
+TEST_F(plan_file, that_is_read_is_not_replaced) {
+  write_file(path("read"), "old");
+  fs::create_symlink(path("read"), path("link"));
+  fs::create_hard_link(path("read"), path("second"));
+  write_file(path("other"), "old");
+  for (const char* name : {"read", "./read", "link", "second"}) {
+    try {
+      c::check_replaces_no_input(path(name), path("read"), "the network");
+      ADD_FAILURE() << name;
+    } catch (const c::error& e) {
+      EXPECT_EQ(e.exit_code(), 2);
+      EXPECT_EQ(e.what(),
+                path(name) + ": this is the file of the network, which would be replaced; name another file to write");
+    }
+  }
+  for (const char* name : {"other", "new", ""}) c::check_replaces_no_input(path(name), path("read"), "the network");
+  c::check_replaces_no_input(path("new"), path("new"), "the network");  // there is nothing to replace yet
+  c::check_replaces_no_input(path("read"), "", "the network");
+  c::check_replaces_no_input("/dev/null", "/dev/null", "the network");
+}
+
 TEST_F(plan_file, many_write_one_path_at_the_same_time) {
   const std::string texts[] = {std::string(100'000, 'a'), std::string(70'000, 'b')};
   std::atomic<int> failures = 0;
