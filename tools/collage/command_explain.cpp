@@ -143,10 +143,10 @@ c::json to_json(const c::program& code, const c::graph& network) {
 }  // namespace
 
 int explain(const options& asked) {
-  check(asked);
+  check(asked, plan_use::show);
   const options given = with_shapes(asked);
   if (!given.dot_file.empty()) check_output(given.dot_file, given);
-  const placed p = get_plan(given);
+  const placed p = get_plan(given, plan_use::show);
   if (!given.dot_file.empty()) write_dot_file(given.dot_file, p.network, &p.made.chosen);
   const c::dynamic_engine engine(p.network, p.made.chosen, backends(), p.made.threads);
   if (given.program) {

@@ -49,7 +49,7 @@ int report(const options& asked) {
   check_given(asked);
   const options given = with_shapes(asked);
   check_output(given.report_file, given);
-  const placed p = get_plan(given);
+  const placed p = get_plan(given, plan_use::show);
   c::plan other;
   if (!given.other_plan_file.empty()) other = c::load_plan(given.other_plan_file, p.network);
   const c::dynamic_engine engine(p.network, p.made.chosen, backends(), p.made.threads);

@@ -155,7 +155,15 @@ void check_fits(const placed& p, const options& given) {
   if (!given.quiet) complain("note: " + given.plan_file + " " + wrong->what);
 }
 
-placed read_plan(const options& given) {
+/// Says what makes the times of runs differ from those in the plan.
+void note_other_times(const c::plan& made, const options& given) {
+  if (const std::string now = c::waiting_policy(); made.threads > 1 && made.waiting != now && !given.quiet)
+    complain("note: " + given.plan_file + " was measured while threads waited by policy \"" + made.waiting +
+             "\", which is \"" + now + "\" here: times may differ; collage tune compares again");
+  if (given.threads == 0) note_shared_processors(made.threads, given);
+}
+
+placed read_plan(const options& given, plan_use use) {
   refuse_what_makes_plans(given);
   placed p;
   p.network = load_planned_network(given);
@@ -168,10 +176,7 @@ placed read_plan(const options& given) {
                    "was made with --backends " + joined(made_of) + ", not " + joined(wanted), given.plan_file,
                    "leave --backends out, or tune with these backends");
   check_fits(p, given);
-  if (const std::string now = c::waiting_policy(); p.made.threads > 1 && p.made.waiting != now && !given.quiet)
-    complain("note: " + given.plan_file + " was measured while threads waited by policy \"" + p.made.waiting +
-             "\", which is \"" + now + "\" here: times may differ; collage tune compares again");
-  if (given.threads == 0) note_shared_processors(p.made.threads, given);
+  if (use == plan_use::run) note_other_times(p.made, given);
   const c::backend_table table = backends();
   std::vector<bool> use;
   for (const c::backend_entry& b : table) use.push_back(made_of.count(b.name) != 0);
@@ -181,11 +186,11 @@ placed read_plan(const options& given) {
 
 }  // namespace
 
-void check(const options& given) {
+void check(const options& given, plan_use use) {
   check_backend_names(given.backends);
   (void)rules_of(given);
   (void)precision_options_of(given);
-  note_shared_processors(given.threads, given);
+  if (use == plan_use::run || given.plan_file.empty()) note_shared_processors(given.threads, given);
   if (given.accept_version_change && given.plan_file.empty())
     throw c::error(c::error_kind::invalid_argument, "it needs --plan", "--accept-version-change",
                    "give --plan FILE, or leave it out");
@@ -282,6 +287,8 @@ placed place_now(const options& given, plan_keeper* keeper) {
   return place_network(given, load_ready_network(given), keeper);
 }
 
-placed get_plan(const options& given) { return given.plan_file.empty() ? place_now(given) : read_plan(given); }
+placed get_plan(const options& given, plan_use use) {
+  return given.plan_file.empty() ? place_now(given) : read_plan(given, use);
+}
 
 }  // namespace program

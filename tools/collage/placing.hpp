@@ -8,6 +8,7 @@
 #include <collage/place/refusal.hpp>
 #include <collage/run/plan.hpp>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,11 @@ struct placed {
   std::string store;             ///< the store's file; empty if there is none
 };
 
+/// What a command does with a plan of --plan. Notes about the times of its runs are for commands that run it.
+enum class plan_use : std::uint8_t { run, show };
+
 /// Checks the options as far as that is possible without a plan. Throws `collage::error`.
-void check(const options& given);
+void check(const options& given, plan_use use = plan_use::run);
 
 /// The options for placing, of the command line. Without --budget there is no limit.
 collage::place_options place_options_of(const options& given);
@@ -42,6 +46,6 @@ placed place_network(const options& given, collage::graph network, plan_keeper* 
 
 /// Reads the plan of `--plan FILE`, or places if the option is not given. The plan must fit the network, this program,
 /// this machine, `--threads` and `--backends`.
-placed get_plan(const options& given);
+placed get_plan(const options& given, plan_use use = plan_use::run);
 
 }  // namespace program

@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""What reports say about plans, beside what other commands say about them."""
+import json
+import pathlib
+import re
+import unittest
+
+import models
+from program import BERT, Case, complete_backend, placed_backends
+
+
+def branch(then_side, else_side):
+    """A node that runs one of two subgraphs, each a list of nodes that ends with the value `side`."""
+    def attribute(name, nodes):
+        body = b"".join(nodes) + models.field(2, name) + models.port(12, "side", [64, 64])
+        return models.field(5, models.field(1, name) + models.field(6, body) + models.field(20, 5))
+    return models.field(1, models.field(1, "flag") + models.field(2, "y") + models.field(4, "If") + models.field(3, "choose") +
+                        attribute("then_branch", then_side) + attribute("else_branch", else_side))
+
+
+def branching(then_side, else_side, *after):
+    return models.model(branch(then_side, else_side), *after, models.port(11, "flag", [1], kind=9), models.port(11, "x", [64, 64]),
+                        models.port(11, "w", [64, 64]), models.port(12, "z", [64, 64]))
+
+
+class Facts(Case):
+    def written(self, name, contents):
+        (self.folder / name).write_bytes(contents)
+        return self.path(name)
+
+    def tuned(self, network, name, *more):
+        plan = self.path(name)
+        self.succeeds("tune", network, "--plan", plan, "--place", "priority", "--store", "none", "--quiet", *(more or ("--threads", "1")))
+        return plan
+
+    def changed(self, plan, change):
+        """A copy of a plan file after a change."""
+        contents = json.loads(pathlib.Path(plan).read_text())
+        change(contents)
+        return self.written("changed.json", json.dumps(contents).encode())
+
+    def page_of(self, network, plan, *more):
+        page = self.path("page.html")
+        done = self.succeeds("report", network, "--plan", plan, "-o", page, *more)
+        self.assertEqual(done.stderr, "")
+        return pathlib.Path(page).read_text()
+
+    def data_of(self, page):
+        return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
+
+    def test_notes_about_times_are_for_commands_that_run(self):
+        plan = self.tuned(BERT, "two.json", "--threads", "2")
+        other = self.changed(plan, lambda p: p.update(waiting="brief"))
+        self.page_of(BERT, other)  # without a note
+        self.assertEqual(self.succeeds("explain", BERT, "--plan", other).stderr, "")
+        self.assertIn('was measured while threads waited by policy "brief"', self.succeeds("run", BERT, "--plan", other).stderr)
+        crowded = self.changed(plan, lambda p: p.update(threads=64))
+        self.page_of(BERT, crowded)
+        for more in ((), ("--threads", "64")):
+            self.assertEqual(self.succeeds("explain", BERT, "--plan", crowded, *more).stderr, "")
+
+
+if __name__ == "__main__":
+    unittest.main()
