@@ -113,19 +113,19 @@ class writer {
     }
     if (!others.empty()) made["others"] = others;
     if (!refusals.empty()) made["refused"] = refusals;
-    if (!f.is_inner && all_.from.against.made != nullptr) add_other(made, index);
+    if (all_.from.against.made != nullptr) add_other(made, index);
     return made;
   }
 
   /// The kernels that run the group's nodes in the other plan, if they are other ones.
   void add_other(json& to, std::uint32_t index) {
-    const plan& other = *all_.from.against.made;
     for (const compared_region& r : all_.other.other_kernels) {
       if (std::ranges::find(r.first, index) == r.first.end()) continue;
       json list = json::array();
-      for (const std::uint32_t g : r.second)
-        list.push_back({text(other.chosen.groups[g].backend()), text(other.chosen.groups[g].kernel),
-                        rounded(other.chosen.groups[g].cost_ms)});
+      for (const std::uint32_t i : r.second) {
+        const plan_group& g = *all_.other.second[i];
+        list.push_back({text(g.backend()), text(g.kernel), rounded(g.cost_ms)});
+      }
       to["other"] = {{"ms", rounded(r.first_ms)}, {"its", rounded(r.second_ms)}, {"kernels", list}};
     }
   }

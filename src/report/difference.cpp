@@ -1,36 +1,48 @@
 // Comparing plans region by region.
 #include "difference.hpp"
 
+#include <collage/backend.hpp>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <numeric>
+#include <map>
 #include <variant>
 
 namespace collage::inline v0::report {
 namespace {
 
-std::string configuration_of(const plan_group& g) {
-  const auto* const kernel = std::get_if<kernel_step>(&g.step);
-  return kernel == nullptr ? "" : kernel->configuration;
-}
+/// The groups of a placement and of its subgraphs.
+struct listed_groups {
+  std::vector<compared_group> groups;
+  std::vector<const plan_group*> of;
 
-bool is_same_kernel(const plan_group& a, const plan_group& b) {
-  return a.backend() == b.backend() && a.pattern() == b.pattern() && configuration_of(a) == configuration_of(b) &&
-         a.kernel == b.kernel && a.layout == b.layout;
-}
-
-/// Sets of nodes, joined step by step.
-class joined_sets {
- public:
-  explicit joined_sets(std::size_t count) : parent_(count) { std::iota(parent_.begin(), parent_.end(), 0U); }
-  std::uint32_t find(std::uint32_t i) {
-    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
-    return i;
+  explicit listed_groups(const placement& from) { add(from, ""); }
+  std::vector<const compared_group*> pointers() const {
+    std::vector<const compared_group*> list;
+    for (const compared_group& g : groups) list.push_back(&g);
+    return list;
   }
-  void join(std::uint32_t a, std::uint32_t b) { parent_[std::max(find(a), find(b))] = std::min(find(a), find(b)); }
 
  private:
-  std::vector<std::uint32_t> parent_;
+  void add(const placement& from, const std::string& prefix) {
+    for (const plan_group& g : from.groups) {
+      compared_group made;
+      for (const std::uint32_t n : g.nodes) made.nodes.push_back(prefix + std::to_string(n));
+      made.backend = g.backend();
+      made.pattern = g.pattern();
+      if (const auto* const kernel = std::get_if<kernel_step>(&g.step)) made.configuration = kernel->configuration;
+      made.kernel = g.kernel;
+      made.layout = g.layout;
+      made.cost_ms = g.cost_ms;
+      made.low_ms = g.low_ms;
+      made.high_ms = g.high_ms;
+      const std::string owner = made.nodes.front();
+      groups.push_back(std::move(made));
+      of.push_back(&g);
+      for (std::size_t b = 0; b < g.bodies().size(); ++b) add(g.bodies()[b], owner + "." + std::to_string(b) + ".");
+    }
+  }
 };
 
 void add_headers(const plan& a, const plan& b, difference& to) {
@@ -56,35 +68,57 @@ void add_headers(const plan& a, const plan& b, difference& to) {
 
 }  // namespace
 
-difference compare(const graph& network, const plan& first, const plan& second) {
-  difference found;
-  add_headers(first, second, found);
-  joined_sets sets(network.nodes().size());
-  for (const plan* p : {&first, &second})
-    for (const plan_group& g : p->chosen.groups)
-      for (const std::uint32_t n : g.nodes) sets.join(g.nodes[0], n);
-  std::vector<compared_region> regions(network.nodes().size());
-  for (std::uint32_t g = 0; g < first.chosen.groups.size(); ++g) {
-    compared_region& r = regions[sets.find(first.chosen.groups[g].nodes[0])];
-    r.first.push_back(g);
-    r.first_ms += first.chosen.groups[g].cost_ms;
+bool is_same_kernel(const compared_group& a, const compared_group& b) {
+  return a.backend == b.backend && a.pattern == b.pattern && a.configuration == b.configuration &&
+         a.kernel == b.kernel && a.layout == b.layout;
+}
+
+compared_regions compare(const std::vector<const compared_group*>& first,
+                         const std::vector<const compared_group*>& second) {
+  const std::array<const std::vector<const compared_group*>*, 2> plans{&first, &second};
+  std::array<std::map<std::string, std::uint32_t>, 2> group_of;  // by node
+  std::array<std::vector<bool>, 2> seen;
+  for (std::size_t which = 0; which < 2; ++which) {
+    seen[which].resize(plans[which]->size());
+    for (std::uint32_t g = 0; g < plans[which]->size(); ++g)
+      for (const std::string& n : (*plans[which])[g]->nodes) group_of[which].emplace(n, g);
   }
-  for (std::uint32_t g = 0; g < second.chosen.groups.size(); ++g) {
-    compared_region& r = regions[sets.find(second.chosen.groups[g].nodes[0])];
-    r.second.push_back(g);
-    r.second_ms += second.chosen.groups[g].cost_ms;
-  }
-  for (compared_region& r : regions) {
-    if (r.first.empty()) continue;
-    const plan_group &a = first.chosen.groups[r.first[0]], &b = second.chosen.groups[r.second[0]];
+  compared_regions found;
+  for (std::uint32_t start = 0; start < first.size(); ++start) {
+    if (seen[0][start]) continue;
+    seen[0][start] = true;
+    compared_region r;
+    r.first.push_back(start);
+    const std::array<std::vector<std::uint32_t>*, 2> sides{&r.first, &r.second};
+    // Adds every group of the other plan that shares a node with a group in the region, until none is left.
+    for (std::array<std::size_t, 2> done{}; done[0] < r.first.size() || done[1] < r.second.size();) {
+      const std::size_t which = done[0] < r.first.size() ? 0 : 1;
+      for (const std::string& n : (*plans[which])[(*sides[which])[done[which]]]->nodes) {
+        const std::uint32_t other = group_of[1 - which].at(n);
+        if (seen[1 - which][other]) continue;
+        seen[1 - which][other] = true;
+        sides[1 - which]->push_back(other);
+      }
+      ++done[which];
+    }
+    for (const std::uint32_t g : r.first) r.first_ms += first[g]->cost_ms;
+    for (const std::uint32_t g : r.second) r.second_ms += second[g]->cost_ms;
+    const compared_group &a = *first[r.first[0]], &b = *second[r.second[0]];
     if (r.first.size() != 1 || r.second.size() != 1 || !is_same_kernel(a, b)) {
       found.other_kernels.push_back(std::move(r));
       continue;
     }
-    if (a.is_view()) continue;  // no kernel runs in either plan
+    if (a.backend == view_runner) continue;  // no kernel runs in either plan
     ++found.same;
     if (a.high_ms < b.low_ms || b.high_ms < a.low_ms) found.other_costs.push_back(std::move(r));
   }
+  return found;
+}
+
+difference compare(const plan& first, const plan& second) {
+  const listed_groups a(first.chosen), b(second.chosen);
+  difference found{compare(a.pointers(), b.pointers()), a.of, b.of, {}};
+  add_headers(first, second, found);
   for (std::vector<compared_region>* list : {&found.other_kernels, &found.other_costs})
     std::ranges::stable_sort(*list, std::ranges::greater{},
                              [](const compared_region& r) { return std::abs(r.second_ms - r.first_ms); });

@@ -56,7 +56,7 @@ facts::facts(const source& given) : from(given), network(*given.network), made(*
   add_shares();
   add_refusals();
   blocks = repeated_blocks(network, made.chosen, scenes[0].items);
-  if (given.against.made != nullptr) other = compare(network, made, *given.against.made);
+  if (given.against.made != nullptr) add_difference(*given.against.made);
 }
 
 std::size_t facts::runner_of(const std::string& name) const {
@@ -138,6 +138,17 @@ void facts::add_refusals() {
     for (const std::uint32_t n : f.group->nodes)
       if (const auto at = by_place.find(f.network->node_name(n)); at != by_place.end())
         f.refusals.insert(f.refusals.end(), at->second.begin(), at->second.end());
+}
+
+void facts::add_difference(const plan& second) {
+  other = compare(made, second);
+  std::map<const plan_group*, std::uint32_t> index;
+  for (std::uint32_t i = 0; i < groups.size(); ++i) index.emplace(groups[i].group, i);
+  for (std::vector<compared_region>* list : {&other.other_kernels, &other.other_costs})
+    for (compared_region& r : *list)
+      for (std::uint32_t& g : r.first) g = index.at(other.first[g]);
+  other.first.clear();
+  for (const group_facts& f : groups) other.first.push_back(f.group);
 }
 
 const plan_run* facts::run_of(const std::string& name) const {

@@ -60,7 +60,7 @@ struct facts {
   double flops = 0, longest_ms = 0, alone_ms = 0, switch_ms = 0, conversions_ms = 0;
   std::size_t views = 0;
   std::vector<repeated_block> blocks;  ///< of the network
-  difference other;                    ///< empty if there is no other plan
+  difference other;                    ///< empty if there is no other plan; its first groups are `groups`
 
   std::size_t runner_of(const std::string& name) const;
   /// The run with this name; null if there is none.
@@ -74,6 +74,7 @@ struct facts {
   void add_rows();
   void add_shares();
   void add_refusals();
+  void add_difference(const plan& second);
 };
 
 }  // namespace collage::inline v0::report

@@ -254,10 +254,10 @@ html fallbacks_of(const facts& all) {
 namespace {
 
 /// The kernels of some groups of a plan, as "onednn conv, eigen relu".
-std::string kernels_of(const placement& of, const std::vector<std::uint32_t>& groups) {
+std::string kernels_of(const std::vector<const plan_group*>& of, const std::vector<std::uint32_t>& groups) {
   std::string text;
   for (const std::uint32_t g : groups)
-    text += (text.empty() ? "" : ", ") + of.groups[g].backend() + " " + of.groups[g].kernel;
+    text += (text.empty() ? "" : ", ") + of[g]->backend() + " " + of[g]->kernel;
   return text;
 }
 
@@ -281,7 +281,7 @@ void add_regions(html& to, const facts& all, const std::vector<compared_region>&
   };
   std::vector<place> places;
   for (const compared_region& r : list) {
-    place p{&r, kernels_of(all.made.chosen, r.first), kernels_of(all.from.against.made->chosen, r.second), 1};
+    place p{&r, kernels_of(all.other.first, r.first), kernels_of(all.other.second, r.second), 1};
     const auto same = std::ranges::find_if(places, [&](const place& known) {
       return known.mine == p.mine && known.its == p.its && known.first->first_ms == r.first_ms &&
              known.first->second_ms == r.second_ms;

@@ -59,6 +59,22 @@ class Facts(Case):
         for more in ((), ("--threads", "64")):
             self.assertEqual(self.succeeds("explain", BERT, "--plan", crowded, *more).stderr, "")
 
+    def test_differences_are_those_of_diff(self):
+        sides = [models.node("Sin", ["x"], ["side"], "sin")], [models.node("Neg", ["x"], ["n"], "neg"), models.node("Abs", ["n"], ["side"], "abs")]
+        network = self.written("sides.onnx", branching(*sides, models.node("Exp", ["y"], ["z"], "after")))
+        first = self.tuned(network, "first.json", "--threads", "1", "--backends", "portable")
+        second = self.tuned(network, "second.json", "--threads", "1", "--backends", complete_backend() + ",portable")
+        for one, other in ((first, second), (second, first), (first, first)):
+            told = self.json_of("diff", one, other)
+            page = self.page_of(network, one, "--against", other)
+            places = len(told["other_kernels"])
+            self.assertIn(f"other kernels run the nodes at {places} place{'' if places == 1 else 's'}", page)
+            same = told["same_kernels"]
+            self.assertIn(f"{same} group{' has' if same == 1 else 's have'} the same kernel in both plans", page)
+            marked = sum("other" in group for group in self.data_of(page)["groups"])
+            self.assertEqual(marked, sum(len(region["first"]) for region in told["other_kernels"]))
+        self.assertGreater(len(self.json_of("diff", first, second)["other_kernels"]), 1)  # in subgraphs, too
+
 
 if __name__ == "__main__":
     unittest.main()

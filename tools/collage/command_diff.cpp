@@ -26,15 +26,6 @@ namespace c = collage;
 
 namespace {
 
-bool is_same_kernel(const file_group& a, const file_group& b) {
-  return a.backend == b.backend && a.pattern == b.pattern && a.configuration == b.configuration &&
-         a.kernel == b.kernel && a.layout == b.layout;
-}
-
-bool is_same(const compared_region& r) {
-  return r.first.size() == 1 && r.second.size() == 1 && is_same_kernel(*r.first[0], *r.second[0]);
-}
-
 std::string labels_of(const std::vector<const file_group*>& groups) {
   std::string text;
   for (const file_group* g : groups) text += (text.empty() ? "" : "+") + g->label;
@@ -115,29 +106,20 @@ struct comparison {
           throw c::error(c::error_kind::invalid_argument, "does not run node " + node + ", in " + g->label,
                          plan[1 - which].file, c::detail::new_plan);
 
-    std::map<const file_group*, bool> seen;
-    for (const file_group& start : plan.first.groups) {
-      if (std::exchange(seen[&start], true)) continue;
-      compared_region r;
-      r.first.push_back(&start);
-      // Adds every group of the other plan that shares a node with a group in the region, until none is left.
-      for (both<std::size_t> done; done.first < r.first.size() || done.second < r.second.size();) {
-        const std::size_t which = done.first < r.first.size() ? 0 : 1;
-        for (const std::string& n : r[which][done[which]]->nodes) {
-          const file_group* other = group_of[1 - which].at(n);
-          if (!std::exchange(seen[other], true)) r[1 - which].push_back(other);
-        }
-        ++done[which];
-      }
-      if (is_same(r) && start.backend == c::view_runner) continue;  // no kernel runs in either plan
-      if (!is_same(r)) {
-        other_kernels.push_back(std::move(r));
-        continue;
-      }
-      ++same;
-      const file_group &a = *r.first[0], &b = *r.second[0];
-      if (a.high_ms < b.low_ms || b.high_ms < a.low_ms) other_costs.push_back(std::move(r));
-    }
+    both<std::vector<const c::report::compared_group*>> groups;
+    for (std::size_t which = 0; which < 2; ++which)
+      for (const file_group& g : plan[which].groups) groups[which].push_back(&g);
+    const c::report::compared_regions found = c::report::compare(groups.first, groups.second);
+    for (const c::report::compared_region& r : found.other_kernels) other_kernels.push_back(with_groups(r));
+    for (const c::report::compared_region& r : found.other_costs) other_costs.push_back(with_groups(r));
+    same = found.same;
+  }
+
+  compared_region with_groups(const c::report::compared_region& r) const {
+    compared_region made;
+    for (const std::uint32_t g : r.first) made.first.push_back(&plan.first.groups[g]);
+    for (const std::uint32_t g : r.second) made.second.push_back(&plan.second.groups[g]);
+    return made;
   }
 
   void add_totals() {
@@ -241,7 +223,8 @@ std::vector<std::pair<const compared_region*, std::size_t>> counted(const std::v
     const auto alike = [&](const auto& row) {
       for (std::size_t which = 0; which < 2; ++which)
         if (!std::ranges::equal((*row.first)[which], r[which], [](const file_group* a, const file_group* b) {
-              return is_same_kernel(*a, *b) && a->nodes.size() == b->nodes.size() && a->cost_ms == b->cost_ms;
+              return c::report::is_same_kernel(*a, *b) && a->nodes.size() == b->nodes.size() &&
+                     a->cost_ms == b->cost_ms;
             }))
           return false;
       return true;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <collage/run/plan.hpp>
+#include <report/difference.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -15,12 +16,9 @@ namespace program {
 namespace c = collage;
 
 /// A group as a plan file has it, without its network. Groups of subgraphs follow the group that owns the subgraph.
-struct file_group {
-  std::vector<std::string> nodes;  ///< numbers; in a subgraph, after the number of its owner, as in "7.0.3"
-  std::string label;               ///< the nodes' names
-  std::string backend, pattern, configuration, kernel, layout;
-  std::string element;  ///< the smallest type in its layout, as forms spell it; "fp32" if that names none
-  double cost_ms = 0, low_ms = 0, high_ms = 0;
+struct file_group : c::report::compared_group {
+  std::string label;      ///< the nodes' names
+  std::string element;    ///< the smallest type in its layout, as forms spell it; "fp32" if that names none
   bool is_inner = false;  ///< of a sub-graph: its cost is part of its owner's
 };
 

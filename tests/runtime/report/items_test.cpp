@@ -200,13 +200,13 @@ TEST(report_page, another_plan_is_compared) {
   other.chosen.groups[0].cost_ms = 9;
   other.chosen.groups[0].low_ms = 8.5;
   other.chosen.groups[0].high_ms = 9.5;
-  const r::difference d = r::compare(network, made, other);
+  const r::difference d = r::compare(made, other);
   ASSERT_EQ(d.other_kernels.size(), 1U);
   EXPECT_EQ(d.other_kernels[0].first.size(), 2U);
   EXPECT_EQ(d.other_kernels[0].second.size(), 1U);
   ASSERT_EQ(d.other_costs.size(), 1U);
   EXPECT_EQ(d.same, network.nodes().size() - 2);
-  EXPECT_TRUE(r::compare(network, made, made).other_kernels.empty());
+  EXPECT_TRUE(r::compare(made, made).other_kernels.empty());
 
   r::source from;
   from.network = &network;

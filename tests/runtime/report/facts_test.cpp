@@ -1,0 +1,119 @@
+// The figures of a report, from plans that are written by hand.
+#include <gtest/gtest.h>
+#include <collage/graph/graph.hpp>
+#include <collage/ops.hpp>
+#include <collage/run/plan.hpp>
+#include <report/facts.hpp>
+#include <report/report.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace report_facts_test {
+namespace {
+
+namespace c = collage;
+namespace r = collage::report;
+namespace op = collage::ops;
+
+const c::tensor_type type{c::dtype::f32, {1, 8, 4, 4}};
+
+/// Nodes in a row.
+c::graph chain(int nodes) {
+  c::graph_builder g;
+  auto x = g.input("x", type);
+  for (int i = 0; i < nodes; ++i) x = i % 2 == 0 ? g(op::tanh, x) : g(op::sigmoid, x);
+  g.output("out", x);
+  return g.finish();
+}
+
+/// A branch with a chain on each side; then another operator.
+c::graph branching() {
+  const std::shared_ptr<const c::graph> sides[] = {std::make_shared<const c::graph>(chain(2)),
+                                                   std::make_shared<const c::graph>(chain(3))};
+  c::graph_builder g;
+  const c::value operands[] = {g.input("condition", {c::dtype::boolean, {}}), g.input("x", type)};
+  const auto y = g.add(c::kind_of<decltype(op::branch)>, operands, {}, "choice", {sides, 2});
+  g.output("z", g(op::tanh, y));
+  return g.finish();
+}
+
+/// Each node is a group that takes a millisecond.
+c::placement one_by_one(const c::graph& network) {
+  c::placement p;
+  p.name = "plan";
+  for (std::uint32_t n = 0; n < network.nodes().size(); ++n) {
+    c::plan_group g;
+    g.step = c::kernel_step{"first", network.node(n).kind->name, "0"};
+    g.kernel = "loops";
+    g.nodes = {n};
+    g.cost_ms = g.low_ms = g.high_ms = g.alone_ms = 1;
+    std::vector<c::placement> bodies;
+    for (const auto& body : network.bodies_of(n)) bodies.push_back(one_by_one(*body));
+    if (!bodies.empty()) g.step = c::control_step{bodies};
+    p.cost_ms += g.cost_ms;
+    p.groups.push_back(g);
+  }
+  return p;
+}
+
+c::plan plan_of(const c::graph& network) {
+  c::plan made;
+  made.network = "by hand";
+  made.fingerprint = network.fingerprint();
+  made.processor = "none";
+  made.backends = {{"first", "1", ""}, {"second", "2", ""}};
+  made.chosen = one_by_one(network);
+  return made;
+}
+
+r::source source_of(const c::graph& network, const c::plan& made) {
+  r::source from;
+  from.network = &network;
+  from.made = &made;
+  return from;
+}
+
+c::placement& side(c::plan& of, std::size_t which) {
+  return std::get<c::control_step>(of.chosen.groups[0].step).bodies[which];
+}
+
+std::size_t count(const std::string& text, const std::string& what) {
+  std::size_t found = 0;
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += what.size()) ++found;
+  return found;
+}
+
+TEST(report_facts, groups_in_subgraphs_are_compared) {
+  const c::graph network = branching();
+  const c::plan made = plan_of(network);
+  c::plan other = made;
+  side(other, 0).groups[1].kernel = "other loops";
+  c::placement& second = side(other, 1);
+  second.groups[0].nodes = {0, 1};
+  second.groups.erase(second.groups.begin() + 1);
+  second.groups[1].low_ms = second.groups[1].high_ms = 2;
+  r::source from = source_of(network, made);
+  from.against = {&other, "other.json"};
+  const r::facts all(from);
+  ASSERT_EQ(all.other.other_kernels.size(), 2U);
+  EXPECT_EQ(all.other.other_costs.size(), 1U);
+  EXPECT_EQ(all.other.same, 4U);  // the branch, the operator after it, and one on each side
+  std::vector<std::string> numbers;
+  for (const r::compared_region& region : all.other.other_kernels)
+    for (const std::uint32_t g : region.first) numbers.push_back(all.groups[g].number);
+  std::ranges::sort(numbers);
+  EXPECT_EQ(numbers, (std::vector<std::string>{"1.1.2", "1.2.1", "1.2.2"}));
+  const std::string page = r::page_of(from);
+  EXPECT_NE(page.find("other kernels run the nodes at 2 places"), std::string::npos);
+  EXPECT_EQ(count(page, "\"other\":{"), 3U);  // the boxes of these groups
+}
+
+}  // namespace
+}  // namespace report_facts_test
