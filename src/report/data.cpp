@@ -107,7 +107,7 @@ class writer {
       others.push_back({text(a.backend), text(a.pattern), text(a.kernel), rounded(a.cost_ms)});
     std::set<std::tuple<std::string, std::string, std::string>> known;
     for (const std::uint32_t r : f.refusals) {
-      const place_refusal& one = all_.from.refusals[r];
+      const place_refusal& one = all_.refusals[r];
       if (known.emplace(one.backend, one.pattern, one.reason).second)
         refusals.push_back({text(one.backend), text(one.pattern), text(one.where), text(one.reason)});
     }

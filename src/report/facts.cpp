@@ -132,11 +132,14 @@ void facts::add_shares() {
 }
 
 void facts::add_refusals() {
-  std::map<std::string, std::vector<std::uint32_t>> by_place;
-  for (std::uint32_t r = 0; r < from.refusals.size(); ++r) by_place[from.refusals[r].where].push_back(r);
+  refusals = joined(from.refusals);
+  std::map<std::pair<const graph*, std::string>, std::vector<std::uint32_t>> by_place;
+  std::uint32_t number = 0;
+  for (const graph_refusals& in : from.refusals)
+    for (const place_refusal& r : in.list) by_place[{in.network, r.where}].push_back(number++);
   for (group_facts& f : groups)
     for (const std::uint32_t n : f.group->nodes)
-      if (const auto at = by_place.find(f.network->node_name(n)); at != by_place.end())
+      if (const auto at = by_place.find({f.network, f.network->node_name(n)}); at != by_place.end())
         f.refusals.insert(f.refusals.end(), at->second.begin(), at->second.end());
 }
 

@@ -25,7 +25,7 @@ struct group_facts {
   double flops = 0;        ///< a multiply-add counts as two
   double bytes = 0;        ///< that it must read and write: each operand, constant and result once
   bool is_inner = false;   ///< in a subgraph, so its time is part of its owner's
-  std::vector<std::uint32_t> refusals;  ///< in source::refusals
+  std::vector<std::uint32_t> refusals;  ///< in facts::refusals
 };
 
 /// A graph with its own drawing: the network, or a subgraph of a branch or loop.
@@ -55,8 +55,9 @@ struct facts {
   std::vector<group_facts> groups;  ///< as the plan has them; those of subgraphs follow
   std::vector<scene> scenes;        ///< the network's first
   std::vector<std::pair<const graph*, const plan_conversion*>> conversions;  ///< of all scenes
-  std::vector<std::uint32_t> rows;  ///< the same in the order of a table: each owner in front of its inner groups
-  std::vector<share> shares;        ///< the longest first; without views
+  std::vector<std::uint32_t> rows;      ///< the same in the order of a table: each owner in front of its inner groups
+  std::vector<place_refusal> refusals;  ///< of all graphs
+  std::vector<share> shares;            ///< the longest first; without views
   double flops = 0, longest_ms = 0, alone_ms = 0, switch_ms = 0, conversions_ms = 0;
   std::size_t views = 0;
   std::vector<repeated_block> blocks;  ///< of the network

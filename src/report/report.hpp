@@ -2,13 +2,13 @@
 #pragma once
 
 #include <collage/graph/graph.hpp>
-#include <collage/place/refusal.hpp>
 #include <collage/run/plan.hpp>
 #include <collage/run/program.hpp>
 #include <cstddef>
 #include <string>
 #include <vector>
 #include "missing_patterns.hpp"
+#include "refusals.hpp"
 
 namespace collage::inline v0::report {
 
@@ -24,7 +24,7 @@ struct source {
   const plan* made = nullptr;     ///< of this network
   std::string name;               ///< of the plan, for people
   const program* code = nullptr;  ///< of the plan's engine; null: the report has no chart of the arena
-  std::vector<place_refusal> refusals;
+  std::vector<graph_refusals> refusals;
   missing_patterns missing;
   other_plan against;     ///< of the same network; null: the report has no comparison
   double peak_flops = 0;  ///< per second, of the machine; 0: not known

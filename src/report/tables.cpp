@@ -211,7 +211,7 @@ html missing_tables(const facts& all) {
 }
 
 html refusals_table(const facts& all) {
-  const std::vector<merged_refusal> list = merged(all.from.refusals);
+  const std::vector<merged_refusal> list = merged(all.refusals);
   if (list.empty()) return {};
   table page("", {{"Backend"}, {"Pattern"}, {"Places", true}, {"First place"}, {"Reason"}});
   for (const merged_refusal& r : list) {
@@ -256,8 +256,7 @@ namespace {
 /// The kernels of some groups of a plan, as "onednn conv, eigen relu".
 std::string kernels_of(const std::vector<const plan_group*>& of, const std::vector<std::uint32_t>& groups) {
   std::string text;
-  for (const std::uint32_t g : groups)
-    text += (text.empty() ? "" : ", ") + of[g]->backend() + " " + of[g]->kernel;
+  for (const std::uint32_t g : groups) text += (text.empty() ? "" : ", ") + of[g]->backend() + " " + of[g]->kernel;
   return text;
 }
 

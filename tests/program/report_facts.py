@@ -75,6 +75,24 @@ class Facts(Case):
             self.assertEqual(marked, sum(len(region["first"]) for region in told["other_kernels"]))
         self.assertGreater(len(self.json_of("diff", first, second)["other_kernels"]), 1)  # in subgraphs, too
 
+    @unittest.skipUnless("jit" in placed_backends(), "no backend is known to refuse a product of two inputs")
+    def test_refusals_in_subgraphs(self):
+        sides = [models.node("Sin", ["x"], ["side"], "mm")], [models.node("MatMul", ["x", "w"], ["side"], "inside")]
+        network = self.written("products.onnx", branching(*sides, models.node("MatMul", ["y", "w"], ["z"], "mm")))
+        plan = self.tuned(network, "products.json")
+        page = self.page_of(network, plan)
+        data = self.data_of(page)
+        by_number = {group["n"]: [[data["texts"][text] for text in r] for r in group.get("refused", [])] for group in data["groups"]}
+        def places(number):
+            return {where for backend, _, where, _ in by_number[number] if backend == "jit"}
+        self.assertEqual(places("2"), {"mm"})
+        self.assertEqual(places("1.2.1"), {"inside"})
+        for refusal in by_number["2"]:
+            self.assertNotIn(refusal, by_number["1.1.1"])  # of a node with the same name
+        told = [r for r in self.json_of("explain", network, "--plan", plan)["refusals"] if r["backend"] == "jit" and r["where"] in ("mm", "inside")]
+        self.assertTrue(told)
+        self.assertEqual({r["count"] for r in told}, {2})
+
 
 if __name__ == "__main__":
     unittest.main()

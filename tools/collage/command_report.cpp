@@ -8,13 +8,10 @@
 #include <collage/io/file.hpp>
 #include <collage/io/json.hpp>
 #include <collage/io/plan_file.hpp>
-#include <collage/place/candidates.hpp>
 #include <collage/run/engine.hpp>
 #include <report/report.hpp>
 
-#include <set>
 #include <string>
-#include <vector>
 
 namespace program {
 
@@ -33,16 +30,6 @@ void check_given(const options& given) {
   if (given.report_file == "-") refuse("is no file", "-o -", "name one, or /dev/stdout for standard output");
 }
 
-/// All refusals of the plan's backends in the network.
-std::vector<c::place_refusal> refusals_of(const placed& p) {
-  std::set<std::string> names;
-  for (const c::plan_backend& b : p.made.backends) names.insert(b.name);
-  const c::backend_table table = backends();
-  std::vector<bool> use;
-  for (const c::backend_entry& b : table) use.push_back(names.count(b.name) != 0);
-  return c::find_candidates(p.network, table, use).refusals;
-}
-
 }  // namespace
 
 int report(const options& asked) {
@@ -58,7 +45,7 @@ int report(const options& asked) {
   from.made = &p.made;
   from.name = given.plan_file;
   from.code = &engine.code();
-  from.refusals = refusals_of(p);
+  from.refusals = c::report::find_refusals(p.network, p.made, backends());
   from.missing = c::report::find_missing_patterns(p.network, p.made, backends());
   if (!given.other_plan_file.empty()) from.against = {&other, given.other_plan_file};
   from.peak_flops = given.peak_gflops * 1e9;

@@ -10,12 +10,12 @@
 
 #include <collage/io/plan_file.hpp>
 #include <collage/place.hpp>
-#include <collage/place/candidates.hpp>
 #include <collage/place/refusal.hpp>
 #include <collage/run/plan_fit.hpp>
 #include <collage/run/processor.hpp>
 #include <collage/run/waiting.hpp>
 #include <front_end.hpp>
+#include <report/refusals.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -177,10 +177,7 @@ placed read_plan(const options& given, plan_use use) {
                    "leave --backends out, or tune with these backends");
   check_fits(p, given);
   if (use == plan_use::run) note_other_times(p.made, given);
-  const c::backend_table table = backends();
-  std::vector<bool> use;
-  for (const c::backend_entry& b : table) use.push_back(made_of.count(b.name) != 0);
-  p.refusals = c::merged(c::find_candidates(p.network, table, use).refusals);
+  p.refusals = c::merged(c::report::joined(c::report::find_refusals(p.network, p.made, backends())));
   return p;
 }
 

@@ -115,5 +115,29 @@ TEST(report_facts, groups_in_subgraphs_are_compared) {
   EXPECT_EQ(count(page, "\"other\":{"), 3U);  // the boxes of these groups
 }
 
+TEST(report_facts, refusals_belong_to_the_nodes_of_their_graph) {
+  const c::graph network = branching();
+  const c::plan made = plan_of(network);
+  const c::graph& inner = *network.bodies_of(0)[0];
+  const std::string name = network.node_name(1);
+  ASSERT_EQ(inner.node_name(0), "tanh_0");
+  ASSERT_EQ(inner.node_name(1), "sigmoid_1");
+  r::source from = source_of(network, made);
+  from.refusals = {
+      {&network, {{"second", "tanh", name, "the outer reason"}, {"second", "sigmoid", "sigmoid_1", "elsewhere"}}},
+      {&inner, {{"second", "tanh", "tanh_0", "the inner reason"}}},
+      {network.bodies_of(0)[1].get(), {}}};
+  const r::facts all(from);
+  for (const r::group_facts& g : all.groups) {
+    const bool is_outer = g.number == "2", is_inner = g.number == "1.1.1";
+    ASSERT_EQ(g.refusals.size(), is_outer || is_inner ? 1U : 0U) << g.number;
+    if (g.refusals.empty()) continue;
+    EXPECT_EQ(all.refusals[g.refusals[0]].reason, is_outer ? "the outer reason" : "the inner reason");
+  }
+  const std::string page = r::page_of(from);
+  EXPECT_EQ(count(page, "<td>the inner reason</td>"), 1U);
+  EXPECT_EQ(count(page, "<td>the outer reason</td>"), 1U);
+}
+
 }  // namespace
 }  // namespace report_facts_test

@@ -179,7 +179,7 @@ TEST(report_page, names_never_become_markup) {
   from.network = &network;
   from.made = &made;
   from.name = hostile;
-  from.refusals = {{hostile, hostile, hostile, hostile}};
+  from.refusals = {{&network, {{hostile, hostile, hostile, hostile}}}};
   from.missing.operators = {{hostile, hostile, hostile, 1, 1}};
   const std::string page = r::page_of(from);
   EXPECT_EQ(page.find("<img"), std::string::npos);
