@@ -10,6 +10,7 @@
 #include <map>
 #include <span>
 #include <utility>
+#include <variant>
 
 namespace collage::inline v0::report {
 namespace {
@@ -43,10 +44,51 @@ double bytes_of(const graph& network, const plan_group& g) {
   return bytes;
 }
 
+/// Longer times are shown as this one: 30 000 years.
+constexpr double longest_time_ms = 1e15;
+
+/// Calls a function with each time of a placement.
+template <class Placement, class Function>
+void for_times(Placement& in, const Function& f) {
+  f(in.cost_ms);
+  for (auto& x : in.conversions) f(x.cost_ms);
+  for (auto& g : in.groups) {
+    for (auto* ms : {&g.cost_ms, &g.low_ms, &g.high_ms, &g.alone_ms, &g.switch_ms, &g.regret_ms}) f(*ms);
+    for (auto& a : g.runners_up) f(a.cost_ms);
+    if (auto* const c = std::get_if<control_step>(&g.step))
+      for (auto& body : c->bodies) for_times(body, f);
+  }
+}
+template <class Plan, class Function>
+void for_all_times(Plan& in, const Function& f) {
+  f(in.lower_bound_ms);
+  f(in.first_cost_ms);
+  for (auto& r : in.runs)
+    for (auto* ms : {&r.median_ms, &r.low_ms, &r.high_ms}) f(*ms);
+  for_times(in.chosen, f);
+  for (auto& single : in.singles) for_times(single, f);
+}
+
+/// The plan; a copy with shorter times if some are too long to be added.
+const plan* bounded_plan(const plan* given, plan& copy) {
+  if (given == nullptr) return nullptr;
+  bool is_too_long = false;
+  for_all_times(*given, [&](double ms) { is_too_long = is_too_long || ms > longest_time_ms; });
+  if (!is_too_long) return given;
+  copy = *given;
+  for_all_times(copy, [](double& ms) { ms = std::min(ms, longest_time_ms); });
+  return &copy;
+}
+
 }  // namespace
 
-facts::facts(const source& given) : from(given), network(*given.network), made(*given.made) {
-  for (const plan* p : {given.made, given.against.made}) {
+bounded_source::bounded_source(const source& given) : from_(given) {
+  from_.made = bounded_plan(given.made, made_);
+  from_.against.made = bounded_plan(given.against.made, other_);
+}
+
+facts::facts(const source& given) : bounded(given), from(bounded.get()), network(*from.network), made(*from.made) {
+  for (const plan* p : {from.made, from.against.made}) {
     if (p == nullptr) continue;
     for (const plan_backend& b : p->backends)
       if (std::ranges::find(runners, b.name) == runners.end()) runners.push_back(b.name);
@@ -56,7 +98,7 @@ facts::facts(const source& given) : from(given), network(*given.network), made(*
   add_shares();
   add_refusals();
   blocks = repeated_blocks(network, made.chosen, scenes[0].items);
-  if (given.against.made != nullptr) add_difference(*given.against.made);
+  if (from.against.made != nullptr) add_difference(*from.against.made);
 }
 
 std::size_t facts::runner_of(const std::string& name) const {

@@ -44,9 +44,24 @@ struct share {
   double cost_ms = 0;
 };
 
-struct facts {
-  explicit facts(const source& from);
+/// What a report shows, with times that can be added: each is finite in a plan file, but their sum may not be.
+class bounded_source {
+ public:
+  explicit bounded_source(const source& given);
+  bounded_source(const bounded_source&) = delete;
+  bounded_source& operator=(const bounded_source&) = delete;
 
+  const source& get() const { return from_; }
+
+ private:
+  source from_;
+  plan made_, other_;  // copies of plans whose times are too long; empty otherwise
+};
+
+struct facts {
+  explicit facts(const source& given);
+
+  const bounded_source bounded;
   const source& from;
   const graph& network;
   const plan& made;

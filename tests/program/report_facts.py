@@ -93,6 +93,17 @@ class Facts(Case):
         self.assertTrue(told)
         self.assertEqual({r["count"] for r in told}, {2})
 
+    def test_times_whose_sum_is_infinite(self):
+        def change(plan):
+            for placed in [plan["chosen"], *plan["singles"]]:
+                for group in placed["groups"]:
+                    if group["step"] != "view":
+                        group.update(cost_ms=1e308, low_ms=1e308, high_ms=1e308, alone_ms=1e308)
+                placed["cost_ms"] = 1e308
+        page = self.page_of(BERT, self.changed(self.tuned(BERT, "bert.json"), change))
+        self.assertLess(len(page), 3_000_000)
+        self.assertNotRegex(page, r'="-?(inf|nan)')
+
 
 if __name__ == "__main__":
     unittest.main()

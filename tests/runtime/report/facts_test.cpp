@@ -139,5 +139,36 @@ TEST(report_facts, refusals_belong_to_the_nodes_of_their_graph) {
   EXPECT_EQ(count(page, "<td>the outer reason</td>"), 1U);
 }
 
+TEST(report_facts, times_that_cannot_be_added_are_bounded) {
+  const c::graph network = chain(20);
+  c::plan made = plan_of(network);
+  for (c::plan_group& g : made.chosen.groups) g.cost_ms = g.low_ms = g.high_ms = g.alone_ms = 1e308;
+  made.singles = {made.chosen};
+  c::plan_run run;
+  run.name = "plan";
+  run.median_ms = run.low_ms = run.high_ms = 1e308;
+  made.runs = {run, run};
+  r::source from = source_of(network, made);
+  from.against = {&made, "the same"};
+  const r::facts all(from);
+  double sum = 0;
+  for (const r::share& s : all.shares) sum += s.cost_ms;
+  EXPECT_TRUE(std::isfinite(sum));
+  EXPECT_TRUE(std::isfinite(all.alone_ms));
+  EXPECT_TRUE(std::isfinite(all.longest_ms));
+  const std::string page = r::page_of(from);
+  for (const char* number : {"\"inf", " inf", "\"nan", " nan", "\"-nan", ":null"})
+    EXPECT_EQ(page.find(number), std::string::npos) << number;
+}
+
+TEST(report_facts, times_that_can_be_added_stay) {
+  const c::graph network = chain(2);
+  c::plan made = plan_of(network);
+  made.chosen.groups[0].cost_ms = 1e12;
+  const r::facts all(source_of(network, made));
+  EXPECT_EQ(&all.made, &made);
+  EXPECT_EQ(all.longest_ms, 1e12);
+}
+
 }  // namespace
 }  // namespace report_facts_test
