@@ -246,7 +246,9 @@ void add_rest(html& to, html& menu, const facts& all) {
   }
   if (const html refused = refusals_table(all); !refused.empty()) {
     begin_section(to, menu, "refusals", "Refusals");
-    to.raw("<p>Kernels that are no candidates, and why. Equal refusals share a row.</p>\n")
+    to.raw(
+          "<p>Kernels that are no candidates, and why. Equal refusals share a row. "
+          "Plans do not name kernels that were refused while measuring; <code>collage store list --refused</code> does.</p>\n")
         .add(refused)
         .raw("</section>\n");
   }

@@ -81,6 +81,7 @@ class Facts(Case):
         network = self.written("products.onnx", branching(*sides, models.node("MatMul", ["y", "w"], ["z"], "mm")))
         plan = self.tuned(network, "products.json")
         page = self.page_of(network, plan)
+        self.assertIn("<code>collage store list --refused</code>", page)  # those that were found while measuring
         data = self.data_of(page)
         by_number = {group["n"]: [[data["texts"][text] for text in r] for r in group.get("refused", [])] for group in data["groups"]}
         def places(number):
