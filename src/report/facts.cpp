@@ -167,6 +167,7 @@ void facts::add_shares() {
   }
   for (const plan_conversion& x : made.chosen.conversions) {
     conversions_ms += x.cost_ms;
+    longest_ms = std::max(longest_ms, x.cost_ms);
     if (const std::size_t r = runner_of(x.step.backend); r < shares.size()) shares[r].cost_ms += x.cost_ms;
   }
   std::erase_if(shares, [](const share& s) { return s.groups == 0 && s.cost_ms == 0; });

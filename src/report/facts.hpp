@@ -73,7 +73,8 @@ struct facts {
   std::vector<std::uint32_t> rows;      ///< the same in the order of a table: each owner in front of its inner groups
   std::vector<place_refusal> refusals;  ///< of all graphs
   std::vector<share> shares;            ///< the longest first; without views
-  double flops = 0, longest_ms = 0, alone_ms = 0, switch_ms = 0, conversions_ms = 0;
+  double flops = 0, alone_ms = 0, switch_ms = 0, conversions_ms = 0;
+  double longest_ms = 0;  ///< of a group or conversion of the network
   std::size_t views = 0;
   std::vector<repeated_block> blocks;  ///< of the network
   difference other;                    ///< empty if there is no other plan; its first groups are `groups`

@@ -197,7 +197,7 @@ void add_groups(html& to, html& menu, const facts& all) {
   to.raw(
       "<p class=\"live\"><label>Filter <input id=\"filter\" type=\"search\" autocomplete=\"off\" spellcheck=\"false\"></label> <output id=\"kept\"></output></p>\n");
   to.add(groups_table(all));
-  if (!all.made.chosen.conversions.empty())
+  if (!all.conversions.empty())
     to.raw("<h3>Conversions of values into another form</h3>\n").add(conversions_table(all));
   to.raw("</section>\n");
 }

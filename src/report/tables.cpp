@@ -114,10 +114,11 @@ html groups_table(const facts& all) {
 
 html conversions_table(const facts& all) {
   table page("", {{"Value"}, {"Type"}, {"From"}, {"To"}, {"Backend"}, {"Kernel"}, {"ms", true}, {"%", true}});
-  for (const plan_conversion& x : all.made.chosen.conversions) {
+  for (const auto& [in, conversion] : all.conversions) {
+    const plan_conversion& x = *conversion;
     page.row();
-    page.cell(shortened(all.network.value_name(x.value), 420, 13));
-    page.cell(detail::to_string(all.network.type_of(x.value)));
+    page.cell(shortened(in->value_name(x.value), 420, 13));
+    page.cell(detail::to_string(in->type_of(x.value)));
     page.cell(x.step.from);
     page.cell(x.step.to);
     if (const std::size_t r = all.runner_of(x.step.backend); r < all.runners.size()) page.cell(runner_cell(all, r));

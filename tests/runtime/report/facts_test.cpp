@@ -139,6 +139,25 @@ TEST(report_facts, refusals_belong_to_the_nodes_of_their_graph) {
   EXPECT_EQ(count(page, "<td>the outer reason</td>"), 1U);
 }
 
+TEST(report_facts, conversions_in_subgraphs_have_rows) {
+  const c::graph network = branching();
+  c::plan made = plan_of(network);
+  const auto convert = [](c::placement& in, std::uint32_t value, double ms) {
+    c::plan_conversion x;
+    x.value = value;
+    x.step = {"plain", "blocked-16", "first", "0"};
+    x.kernel = "moves";
+    x.cost_ms = ms;
+    in.conversions.push_back(x);
+  };
+  const c::graph& inner = *network.bodies_of(0)[0];
+  convert(side(made, 0), inner.view().output_of(0), 0.5);
+  EXPECT_EQ(count(r::page_of(source_of(network, made)), "<td>moves</td>"), 1U);
+  convert(made.chosen, network.view().output_of(0), 4);
+  EXPECT_EQ(count(r::page_of(source_of(network, made)), "<td>moves</td>"), 2U);
+  EXPECT_EQ(r::facts(source_of(network, made)).longest_ms, 4);
+}
+
 TEST(report_facts, times_that_cannot_be_added_are_bounded) {
   const c::graph network = chain(20);
   c::plan made = plan_of(network);
