@@ -92,7 +92,8 @@ class writer {
                  {"count", g.nodes.size()},
                  {"in", values(*f.network, border.arguments)},
                  {"out", values(*f.network, border.outputs)}};
-    if (g.is_view()) return made;
+    if (f.is_part) made["part"] = 1;
+    if (g.is_view() || f.is_part) return made;
     made["ms"] = {rounded(g.cost_ms), rounded(g.low_ms), rounded(g.high_ms), rounded(g.alone_ms), rounded(g.switch_ms)};
     made["work"] = {rounded(f.flops), rounded(f.bytes)};
     made["p"] = text(g.pattern());

@@ -83,9 +83,9 @@ class painter {
     return -1;
   }
 
-  /// A text and a time; the text alone if the plan has no times.
+  /// A text and a time; the text alone if the plan has no times, or this box has none.
   std::string timed(const std::string& text, const char* between, double ms) const {
-    return all_.is_measured() ? text + between + time_text(ms) : text;
+    return all_.is_measured() && ms >= 0 ? text + between + time_text(ms) : text;
   }
 
   box box_of(const item& one) const {

@@ -99,30 +99,39 @@ facts::facts(const source& given) : bounded(given), from(bounded.get()), network
   add_refusals();
   blocks = repeated_blocks(network, made.chosen, scenes[0].items);
   if (from.against.made != nullptr) add_difference(*from.against.made);
+  add_regions();
 }
 
 std::size_t facts::runner_of(const std::string& name) const {
   return static_cast<std::size_t>(std::ranges::find(runners, name) - runners.begin());
 }
 
+void facts::add_scene(const graph& in, const placement& placed, const std::string& name, const program* code) {
+  scenes.push_back({&in, &placed, name, static_cast<std::uint32_t>(groups.size()),
+                    static_cast<std::uint32_t>(conversions.size()), items_of(in, placed, code)});
+}
+
+group_facts facts::facts_of(const graph& in, const plan_group& g) {
+  group_facts made_of;
+  made_of.network = &in;
+  made_of.group = &g;
+  made_of.label = detail::label_of(in, g.nodes);
+  made_of.drawn = drawn_label(in, g.nodes);
+  if (runner_of(g.backend()) == runners.size()) runners.push_back(g.backend());
+  made_of.runner = runner_of(g.backend());
+  for (const std::uint32_t n : g.nodes) made_of.flops += work_of(in, n).flops;
+  made_of.bytes = bytes_of(in, g);
+  return made_of;
+}
+
 void facts::add_groups(const graph& in, const placement& placed, const std::string& prefix, const std::string& name) {
   const std::size_t first = groups.size();
-  scenes.push_back({&in, &placed, name, static_cast<std::uint32_t>(first),
-                    static_cast<std::uint32_t>(conversions.size()),
-                    items_of(in, placed, prefix.empty() ? from.code : nullptr)});
+  add_scene(in, placed, name, prefix.empty() ? from.code : nullptr);
   for (const plan_conversion& x : placed.conversions) conversions.emplace_back(&in, &x);
   std::size_t number = 0;
   for (const plan_group& g : placed.groups) {
-    group_facts made_of;
-    made_of.network = &in;
-    made_of.group = &g;
-    made_of.label = detail::label_of(in, g.nodes);
-    made_of.drawn = drawn_label(in, g.nodes);
+    group_facts made_of = facts_of(in, g);
     if (!g.is_view()) made_of.number = prefix + std::to_string(++number);
-    if (runner_of(g.backend()) == runners.size()) runners.push_back(g.backend());
-    made_of.runner = runner_of(g.backend());
-    for (const std::uint32_t n : g.nodes) made_of.flops += work_of(in, n).flops;
-    made_of.bytes = bytes_of(in, g);
     made_of.is_inner = !prefix.empty();
     groups.push_back(std::move(made_of));
   }
@@ -132,6 +141,21 @@ void facts::add_groups(const graph& in, const placement& placed, const std::stri
       add_groups(*in.bodies_of(g.nodes[0])[b], g.bodies()[b],
                  groups[first + i].number + "." + std::to_string(b + 1) + ".",
                  "group " + groups[first + i].number + ", part " + std::to_string(b + 1));
+  }
+}
+
+/// Opens regions: a plan may be a single one, and a drawing of one box says nothing.
+void facts::add_regions() {
+  for (std::size_t i = 0, all = groups.size(); i < all; ++i) {
+    std::optional<region_parts> parts = parts_of(*groups[i].network, *groups[i].group);
+    if (!parts) continue;
+    const region_parts& kept = regions.emplace_back(std::move(*parts));
+    add_scene(kept.network, kept.placed, "group " + groups[i].number + ", its nodes", nullptr);
+    for (const plan_group& part : kept.placed.groups) {
+      group_facts made_of = facts_of(kept.network, part);
+      made_of.is_inner = made_of.is_part = true;
+      groups.push_back(std::move(made_of));
+    }
   }
 }
 

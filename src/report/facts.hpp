@@ -5,11 +5,13 @@
 #include <collage/run/plan.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <utility>
 #include <vector>
 #include "difference.hpp"
 #include "items.hpp"
+#include "region_parts.hpp"
 #include "report.hpp"
 
 namespace collage::inline v0::report {
@@ -25,14 +27,15 @@ struct group_facts {
   double flops = 0;        ///< a multiply-add counts as two
   double bytes = 0;        ///< that it must read and write: each operand, constant and result once
   bool is_inner = false;   ///< in a subgraph, so its time is part of its owner's
+  bool is_part = false;    ///< a node of a region, without a time of its own
   std::vector<std::uint32_t> refusals;  ///< in facts::refusals
 };
 
-/// A graph with its own drawing: the network, or a subgraph of a branch or loop.
+/// A graph with its own drawing: the network, a subgraph of a branch or loop, or a region's nodes.
 struct scene {
   const graph* network = nullptr;
   const placement* placed = nullptr;
-  std::string name;                    ///< "network", or "group 7, part 2"
+  std::string name;                    ///< "network", "group 7, part 2" or "group 7, its nodes"
   std::uint32_t first_group = 0;       ///< in facts::groups; the others follow
   std::uint32_t first_conversion = 0;  ///< in facts::conversions
   item_graph items;
@@ -67,7 +70,8 @@ struct facts {
   const plan& made;
   std::vector<std::string>
       runners;  ///< backends of the plans in their order, then "control" and "view" if there are any
-  std::vector<group_facts> groups;  ///< as the plan has them; those of subgraphs follow
+  std::deque<region_parts> regions;
+  std::vector<group_facts> groups;  ///< as the plan has them; those of subgraphs follow, then the nodes of regions
   std::vector<scene> scenes;        ///< the network's first
   std::vector<std::pair<const graph*, const plan_conversion*>> conversions;  ///< of all scenes
   std::vector<std::uint32_t> rows;      ///< the same in the order of a table: each owner in front of its inner groups
@@ -88,6 +92,9 @@ struct facts {
 
  private:
   void add_groups(const graph& in, const placement& placed, const std::string& prefix, const std::string& name);
+  void add_scene(const graph& in, const placement& placed, const std::string& name, const program* code);
+  group_facts facts_of(const graph& in, const plan_group& g);
+  void add_regions();
   void add_rows();
   void add_shares();
   void add_refusals();

@@ -118,7 +118,8 @@ function showGroup(index) {
   const who = element("p", [swatch(group.r), element("b", said(data.runners[group.r][0])), element("span", said(group.k))],
     { class: "who" });
   if (!group.ms) {
-    show(title, who, element("p", "A view: no kernel runs, and one value lies in the memory of another.", { class: "hint" }),
+    show(title, who, element("p", group.part ? "A node of a region: its library runs the region as a whole, and tells no times of nodes." :
+      "A view: no kernel runs, and one value lies in the memory of another.", { class: "hint" }),
       part("Reads", valuesOf(group.in)), part("Writes", valuesOf(group.out)), nodesOf(group));
     return;
   }

@@ -189,5 +189,52 @@ TEST(report_facts, times_that_can_be_added_stay) {
   EXPECT_EQ(all.longest_ms, 1e12);
 }
 
+/// A plan whose first group is a region.
+c::plan with_region(const c::graph& network, std::uint32_t nodes) {
+  c::plan made = plan_of(network);
+  std::vector<c::plan_group>& groups = made.chosen.groups;
+  groups[0].step = c::group_step{"second"};
+  groups[0].nodes.resize(nodes);
+  std::iota(groups[0].nodes.begin(), groups[0].nodes.end(), 0U);
+  groups[0].kernel = "compiled";
+  groups.erase(groups.begin() + 1, groups.begin() + nodes);
+  return made;
+}
+
+TEST(report_facts, large_regions_have_drawings_of_their_nodes) {
+  const c::graph network = chain(20);
+  const c::plan made = with_region(network, 18);
+  const r::source from = source_of(network, made);
+  const r::facts all(from);
+  ASSERT_EQ(all.scenes.size(), 2U);
+  const r::scene& opened = all.scenes[1];
+  EXPECT_EQ(opened.name, "group 1, its nodes");
+  ASSERT_EQ(opened.items.items.size(), 1U + 18 + 1);
+  EXPECT_EQ(opened.items.nets.size(), 19U);
+  EXPECT_EQ(opened.network->value_name(opened.network->inputs()[0]), "x");
+  ASSERT_EQ(all.groups.size(), 3U + 18);
+  EXPECT_FALSE(all.groups[0].is_part);
+  for (std::uint32_t n = 0; n < 18; ++n) {
+    EXPECT_TRUE(all.groups[3 + n].is_part);
+    EXPECT_EQ(all.groups[3 + n].label, network.node_name(n));
+  }
+  // The nodes are in no table and take no time: only the drawing and its panel have them.
+  EXPECT_EQ(all.rows.size(), 3U);
+  EXPECT_EQ(all.longest_ms, 1);
+  const std::string page = r::page_of(from);
+  EXPECT_EQ(count(page, "<svg class=\"net\""), 2U);
+  EXPECT_NE(page.find("<option value=\"part1\">group 1, its nodes</option>"), std::string::npos);
+  EXPECT_EQ(count(page, "<text class=\"r\""), count(page, " \u00b7 1.000 ms</text>") + 18);
+  EXPECT_EQ(count(page, "\"part\":1"), 18U);
+}
+
+TEST(report_facts, small_regions_and_kernels_stay_closed) {
+  const c::graph network = chain(20);
+  EXPECT_EQ(r::facts(source_of(network, with_region(network, 12))).scenes.size(), 1U);
+  c::plan made = with_region(network, 18);
+  made.chosen.groups[0].step = c::kernel_step{"second", "pattern", "0"};
+  EXPECT_EQ(r::facts(source_of(network, made)).scenes.size(), 1U);
+}
+
 }  // namespace
 }  // namespace report_facts_test
