@@ -47,7 +47,7 @@ struct share {
   double cost_ms = 0;
 };
 
-/// What a report shows, with times that can be added: each is finite in a plan file, but their sum may not be.
+/// The contents of a report, with times that can be added: each is finite in a plan file, but their sum may not be.
 class bounded_source {
  public:
   explicit bounded_source(const source& given);

@@ -8,7 +8,7 @@
 
 namespace collage::inline v0::report {
 
-/// A region's nodes, one group each. Nobody knows their times: the library of the region's backend runs them together.
+/// A region's nodes, one group each. Their times are not known: the library of the region's backend runs them together.
 struct region_parts {
   graph network;  ///< what the region reads are its inputs, and what it writes are its outputs
   placement placed;

@@ -25,7 +25,7 @@ struct placed {
   std::string store;             ///< the store's file; empty if there is none
 };
 
-/// What a command does with a plan of --plan. Notes about the times of its runs are for commands that run it.
+/// The purpose for which a command reads the plan of --plan. Notes about the times of its runs are for commands that run it.
 enum class plan_use : std::uint8_t { run, show };
 
 /// Checks the options as far as that is possible without a plan. Throws `collage::error`.
