@@ -44,8 +44,10 @@ double bytes_of(const graph& network, const plan_group& g) {
   return bytes;
 }
 
-/// Longer times are shown as this one: 30 000 years.
-constexpr double longest_time_ms = 1e15;
+/// Longer times are shown as the longest, 30 000 years, and shorter ones as the shortest, a femtosecond: sums and rates are then
+/// finite. Zero and less stand for times that are not known.
+constexpr double shortest_time_ms = 1e-12, longest_time_ms = 1e15;
+double bounded_time(double ms) { return ms <= 0 ? ms : std::clamp(ms, shortest_time_ms, longest_time_ms); }
 
 /// Calls a function with each time of a placement.
 template <class Placement, class Function>
@@ -69,14 +71,14 @@ void for_all_times(Plan& in, const Function& f) {
   for (auto& single : in.singles) for_times(single, f);
 }
 
-/// The plan; a copy with shorter times if some are too long to be added.
+/// The plan; a copy with other times if some are out of bounds.
 const plan* bounded_plan(const plan* given, plan& copy) {
   if (given == nullptr) return nullptr;
-  bool is_too_long = false;
-  for_all_times(*given, [&](double ms) { is_too_long = is_too_long || ms > longest_time_ms; });
-  if (!is_too_long) return given;
+  bool is_bounded = true;
+  for_all_times(*given, [&](double ms) { is_bounded = is_bounded && ms == bounded_time(ms); });
+  if (is_bounded) return given;
   copy = *given;
-  for_all_times(copy, [](double& ms) { ms = std::min(ms, longest_time_ms); });
+  for_all_times(copy, [](double& ms) { ms = bounded_time(ms); });
   return &copy;
 }
 

@@ -47,7 +47,8 @@ struct share {
   double cost_ms = 0;
 };
 
-/// The contents of a report, with times that can be added: each is finite in a plan file, but their sum may not be.
+/// The contents of a report, with times that can be added and divided by. A plan file has finite times, but their sums and rates may be
+/// infinite.
 class bounded_source {
  public:
   explicit bounded_source(const source& given);
@@ -58,7 +59,7 @@ class bounded_source {
 
  private:
   source from_;
-  plan made_, other_;  // copies of plans whose times are too long; empty otherwise
+  plan made_, other_;  // copies of plans with times out of bounds; empty otherwise
 };
 
 struct facts {

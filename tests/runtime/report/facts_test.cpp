@@ -162,6 +162,7 @@ TEST(report_facts, times_that_cannot_be_added_are_bounded) {
   const c::graph network = chain(20);
   c::plan made = plan_of(network);
   for (c::plan_group& g : made.chosen.groups) g.cost_ms = g.low_ms = g.high_ms = g.alone_ms = 1e308;
+  made.chosen.groups[1].cost_ms = 1e-308;  // of some work, so that its rate would be infinite
   made.singles = {made.chosen};
   c::plan_run run;
   run.name = "plan";
