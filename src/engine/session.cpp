@@ -342,7 +342,7 @@ session_context session::context() const { return session_context(core_); }
 
 session_state session::state() const {
   const std::size_t packed = core_->packed->bytes();  // may wait for a kernel that packs
-  const detail::no_fork_scope whole;
+  const detail::brief_no_fork_scope look;
   const std::lock_guard lock(core_->mutex);
   session_state now = core_->counts;
   now.packed_bytes = packed;

@@ -168,6 +168,8 @@ struct session_core {
   /// The stage after `before` for these values; made now if there is none.
   std::shared_ptr<session_stage> stage_for(const std::shared_ptr<session_stage>& before,
                                            std::span<const const_tensor_view> values);
+  /// The stage of a list that serves these values; null if there is none. Call it with the mutex.
+  std::shared_ptr<session_stage> ready_stage(const stage_list& list, std::span<const const_tensor_view> values);
   void touch(session_stage& stage) { stage.last_used.store(++clock, std::memory_order_relaxed); }
 
  private:

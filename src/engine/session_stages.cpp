@@ -137,21 +137,30 @@ std::string name_of_stage(std::span<const given_value> given) {
 
 }  // namespace
 
+std::shared_ptr<session_stage> session_core::ready_stage(const stage_list& list,
+                                                         std::span<const const_tensor_view> values) {
+  for (const auto& stage : list)
+    if (stage->is_ready && stage->serves(values)) {
+      touch(*stage);
+      return stage;
+    }
+  return nullptr;
+}
+
 std::shared_ptr<session_stage> session_core::stage_for(const std::shared_ptr<session_stage>& before,
                                                        std::span<const const_tensor_view> values) {
+  stage_list& list = before != nullptr ? before->next : first;
+  {
+    const brief_no_fork_scope look;  // a fork that waits for others' engines does not stop those that have theirs
+    const std::lock_guard lock(mutex);
+    if (std::shared_ptr<session_stage> ready = ready_stage(list, values)) return ready;
+  }
   const no_fork_scope whole;
   std::unique_lock lock(mutex);
-  stage_list& list = before != nullptr ? before->next : first;
+  const auto is_being_made = [&](const auto& stage) { return !stage->is_ready && stage->has_types_of(values); };
   for (;;) {
-    bool is_being_made = false;
-    for (const auto& stage : list) {
-      if (stage->is_ready && stage->serves(values)) {
-        touch(*stage);
-        return stage;
-      }
-      is_being_made = is_being_made || (!stage->is_ready && stage->has_types_of(values));
-    }
-    if (!is_being_made) break;
+    if (std::shared_ptr<session_stage> ready = ready_stage(list, values)) return ready;
+    if (std::ranges::none_of(list, is_being_made)) break;
     changed.wait(lock);
   }
   const auto made = std::make_shared<session_stage>();

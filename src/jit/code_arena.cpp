@@ -20,12 +20,8 @@ constexpr std::size_t alignment = 64;
 constexpr std::uint8_t trap = 0xCC;  // int3: what is jumped into by mistake between two kernels
 
 /// One lock for all arenas.
-std::mutex& arena_lock() {
-  static std::mutex lock;
-  static const bool is_held = hold_across_forks(lock);
-  static_cast<void>(is_held);
-  return lock;
-}
+constinit std::mutex arena_lock;
+[[maybe_unused]] const bool is_held = hold_across_forks(arena_lock);
 
 std::string refusal_of(const char* call, int number) {
   return std::string("the system does not let generated code be executable (") + call + ": " + std::strerror(number) +
@@ -34,16 +30,14 @@ std::string refusal_of(const char* call, int number) {
 
 }  // namespace
 
-code_arena::code_arena(protect_function protect) : protect_(protect != nullptr ? protect : ::mprotect) {
-  const std::lock_guard held(arena_lock());  // registers the handlers before any fork that matters
-}
+code_arena::code_arena(protect_function protect) : protect_(protect != nullptr ? protect : ::mprotect) {}
 
 code_arena::~code_arena() {
   if (memory_ != nullptr) munmap(memory_, mapped_);
 }
 
 std::size_t code_arena::add(std::span<const std::uint8_t> code) {
-  const std::lock_guard held(arena_lock());
+  const std::lock_guard held(arena_lock);
   if (is_sealed_) throw error(error_kind::failure, "code cannot be added to an arena that is sealed", "jit");
   written_.resize((written_.size() + alignment - 1) / alignment * alignment, trap);
   begins_.push_back(written_.size());
@@ -53,7 +47,7 @@ std::size_t code_arena::add(std::span<const std::uint8_t> code) {
 }
 
 std::string code_arena::seal() {
-  const std::lock_guard held(arena_lock());
+  const std::lock_guard held(arena_lock);
   if (is_sealed_) return refusal_;
   is_sealed_ = true;
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
@@ -73,12 +67,12 @@ std::string code_arena::seal() {
 }
 
 const void* code_arena::at(std::size_t ticket) const {
-  const std::lock_guard held(arena_lock());
+  const std::lock_guard held(arena_lock);
   return memory_ == nullptr ? nullptr : memory_ + begins_.at(ticket);
 }
 
 std::size_t code_arena::bytes() const {
-  const std::lock_guard held(arena_lock());
+  const std::lock_guard held(arena_lock);
   return used_;
 }
 

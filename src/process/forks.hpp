@@ -15,8 +15,18 @@ class no_fork_scope {
   no_fork_scope& operator=(const no_fork_scope&) = delete;
 };
 
+/// The same for a moment, as a look into a list behind a mutex. While a fork waits for others' scopes, these still begin.
+class brief_no_fork_scope {
+ public:
+  brief_no_fork_scope();
+  ~brief_no_fork_scope();
+  brief_no_fork_scope(const brief_no_fork_scope&) = delete;
+  brief_no_fork_scope& operator=(const brief_no_fork_scope&) = delete;
+};
+
 /// From now on each fork holds this mutex, behind all scopes, so that no child begins with one that a lost thread holds. It must live as
-/// long as the process. The return value serves to initialise a static variable.
+/// long as the process. Call it while libraries are loaded: it waits for a fork under way, and a function's static variable that is
+/// being initialised then stays so in the child for ever. The return value serves to initialise a variable of a namespace.
 bool hold_across_forks(std::mutex& mutex);
 
 }  // namespace collage::inline v0::detail

@@ -30,6 +30,8 @@
 #include <thread>
 #include <vector>
 
+#include "process/forks.hpp"
+
 namespace run_waiting_test {
 
 namespace c = collage;
@@ -283,6 +285,30 @@ TEST(forks, waits_for_engines_that_are_made) {
   const making session(std::chrono::milliseconds(300));
   EXPECT_EQ(in_child([&] { return session.is_right(3) && session.is_right(4) && session.made() == 2; }), 0);
   EXPECT_TRUE(session.is_right(4));
+}
+
+TEST(forks, stops_only_long_work_while_it_waits) {
+  std::atomic<int> held = 0;
+  std::atomic<bool> is_passed = false, has_forked = false;
+  std::thread maker([&] {
+    const c::detail::no_fork_scope whole;
+    ++held;
+    for (int i = 0; i < 1000 && !is_passed; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  while (held == 0) std::this_thread::yield();
+  std::thread forking([&] {
+    EXPECT_EQ(in_child([] { return c::detail::no_fork_scope(), c::detail::brief_no_fork_scope(), true; }), 0);
+    has_forked = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // it waits for the maker now
+  {
+    const c::detail::brief_no_fork_scope look;
+    const c::detail::no_fork_scope inner;  // counts as the outer one
+    EXPECT_FALSE(has_forked);
+  }
+  is_passed = true;
+  maker.join();
+  forking.join();
 }
 
 TEST(forks, does_not_wait_for_ever) {
