@@ -4,7 +4,9 @@
 
 #include <collage/error.hpp>
 #include <collage/io/onnx/model.hpp>
+#include <filesystem>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -233,11 +235,51 @@ void parse(const std::string& path, opened& from, const char* wanted, Message& m
     refuse(path, std::string("is not ") + wanted + ", or is damaged: protobuf cannot parse it");
 }
 
-model model_of(const std::string& file, detail::input_file contents, const read_limits& limits) {
+/// The model's message, without the data of tensors.
+opened parse_model(const std::string& file, detail::input_file contents, const read_limits& limits,
+                   ::onnx::ModelProto& proto) {
   constexpr const char* wanted = "an ONNX model";
   opened from = walk(file, std::move(contents), detail::message_kind::model, wanted, limits);
-  ::onnx::ModelProto proto;
   parse(file, from, wanted, proto);
+  return from;
+}
+
+/// Collects the locations of external data.
+class location_finder {
+ public:
+  std::set<std::string> found;
+
+  void add(const ::onnx::GraphProto& from) {
+    for (const auto& t : from.initializer()) add(t);
+    for (const auto& t : from.sparse_initializer()) add(t);
+    add(from.node());
+  }
+  void add(const google::protobuf::RepeatedPtrField<::onnx::NodeProto>& nodes) {
+    for (const auto& node : nodes)
+      for (const auto& attribute : node.attribute()) {
+        if (attribute.has_t()) add(attribute.t());
+        if (attribute.has_sparse_tensor()) add(attribute.sparse_tensor());
+        if (attribute.has_g()) add(attribute.g());
+        for (const auto& t : attribute.tensors()) add(t);
+        for (const auto& t : attribute.sparse_tensors()) add(t);
+        for (const auto& g : attribute.graphs()) add(g);
+      }
+  }
+
+ private:
+  void add(const ::onnx::TensorProto& from) {
+    for (const auto& entry : from.external_data())
+      if (entry.key() == "location") found.insert(entry.value());
+  }
+  void add(const ::onnx::SparseTensorProto& from) {
+    add(from.values());
+    add(from.indices());
+  }
+};
+
+model model_of(const std::string& file, detail::input_file contents, const read_limits& limits) {
+  ::onnx::ModelProto proto;
+  const opened from = parse_model(file, std::move(contents), limits, proto);
   if (!proto.has_graph()) refuse(file, "is not an ONNX model: it has no graph");
 
   detail::tensor_reader tensors(file, from.file, from.parts, limits.tensor_bytes);
@@ -260,6 +302,18 @@ model read_model(const std::string& file, const read_limits& limits) { return mo
 
 model read_model(std::span<const std::byte> contents, const std::string& name, const read_limits& limits) {
   return model_of(name, detail::input_file::in_memory(contents), limits);
+}
+
+std::vector<std::string> external_files(const std::string& file, const read_limits& limits) {
+  ::onnx::ModelProto proto;
+  (void)parse_model(file, open(file), limits, proto);
+  location_finder all;
+  all.add(proto.graph());
+  for (const auto& function : proto.functions()) all.add(function.node());
+  std::vector<std::string> paths;
+  for (const std::string& location : all.found)
+    paths.push_back((std::filesystem::path(file).parent_path() / location).string());
+  return paths;
 }
 
 model_tensor read_tensor(const std::string& file, const read_limits& limits) {

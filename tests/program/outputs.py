@@ -3,9 +3,17 @@
 import os
 import pathlib
 import unittest
+import unittest.mock
 
 import models
 from program import Case, npy
+
+
+def external(name, extent, location):
+    """An initializer of float32 whose data is in another file."""
+    entry = models.field(1, "location") + models.field(2, location)
+    return models.field(5, models.field(1, extent) + models.field(2, 1) + models.field(8, name) + models.field(13, entry) +
+                        models.field(14, 1))
 
 
 class Outputs(Case):
@@ -66,6 +74,45 @@ class Outputs(Case):
         self.keeps(self.network, "calibrate", self.network, "--samples", "1", "-o", self.network, of="the network")
         self.keeps(self.sample, "calibrate", self.network, "--data", self.sample, "-o", self.sample, of="--data")
         self.keeps(self.plan, "tune", *with_plan, "--precision", "bf16", "--error", "1%", "--curve", self.plan, of="--plan")
+
+    def test_outputs_of_runs(self):
+        y = self.path("y.npy")  # the name that the output gets
+        pathlib.Path(y).write_bytes(npy([2, 3]))
+        self.keeps(y, "run", self.network, "--plan", self.plan, "--input", f"x={y}", "--output", str(self.folder), of="--input")
+        for _ in range(2):  # older outputs are replaced
+            self.succeeds("run", self.network, "--plan", self.plan, "--input", f"x={self.sample}", "--output", str(self.folder))
+
+    def test_ranges(self):
+        a, b, both = (self.path(name) for name in ("a.json", "b.json", "both.json"))
+        for file in (a, b):
+            self.succeeds("calibrate", self.network, "--samples", "1", "-o", file)
+        self.keeps(a, "calibrate", "--merge", a, b, "-o", a, of="--merge")
+        self.succeeds("calibrate", "--merge", a, b, "-o", both)
+
+    def test_the_store(self):
+        store = self.path("costs.db")
+        self.succeeds("tune", self.network, "--plan", self.plan, "--budget", "2", "--store", store, "--quiet")
+        with_plan = (self.network, "--plan", self.plan, "--store", store)
+        self.keeps(store, "tune", self.network, "--plan", store, "--store", store, of="the store")
+        self.keeps(store, "bench", *with_plan, "--trace", store, of="the store")
+        user = pathlib.Path(self.folder, "collage", "costs.db")
+        user.parent.mkdir()
+        user.write_bytes(pathlib.Path(store).read_bytes())
+        with unittest.mock.patch.dict(os.environ, XDG_CACHE_HOME=str(self.folder)):
+            self.keeps(str(user), "tune", self.network, "--plan", str(user), of="the store")
+
+    def test_weights_in_other_files(self):
+        folder = self.folder / "outside"
+        folder.mkdir()
+        network, weights, plan = (str(folder / name) for name in ("net.onnx", "w.bin", "plan.json"))
+        pathlib.Path(network).write_bytes(models.model(models.node("Add", ["x", "w"], ["y"]),
+                                                       external("w", 3, "w.bin"), models.port(11, "x", [2, 3]),
+                                                       models.port(12, "y", [2, 3])))
+        pathlib.Path(weights).write_bytes(bytes(12))
+        self.succeeds("tune", network, "--plan", plan, "--place", "priority", "--threads", "1", "--store", "none", "--quiet")
+        for name in self.names_of(weights):
+            self.keeps(weights, "report", network, "--plan", plan, "-o", name, of="the network's weights")
+            self.keeps(weights, "tune", network, "--plan", name, "--place", "priority", "--store", "none", of="the network's weights")
 
 
 if __name__ == "__main__":

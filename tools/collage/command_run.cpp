@@ -145,7 +145,7 @@ int run(const options& asked) {
   {
     const c::graph network = load_network(given).network;
     contents = read_inputs(given, network);
-    files = output_files(given.output_folder, names_of_outputs(network));
+    files = output_files(given, names_of_outputs(network));
   }
 
   const placed p = get_plan(given);

@@ -1,5 +1,7 @@
 #include "run_outputs.hpp"
 
+#include "output_file.hpp"
+
 #include "terminal.hpp"
 
 #include <collage/error.hpp>
@@ -61,7 +63,8 @@ struct extent_of_values {
 
 }  // namespace
 
-std::vector<std::string> output_files(const std::string& folder, std::span<const std::string> outputs) {
+std::vector<std::string> output_files(const options& given, std::span<const std::string> outputs) {
+  const std::string& folder = given.output_folder;
   std::vector<std::string> files;
   if (folder.empty()) return files;
   std::error_code failed;
@@ -72,7 +75,7 @@ std::vector<std::string> output_files(const std::string& folder, std::span<const
         folder, "give --output a folder in which you may create files");
   for (const std::string& name : file_names(outputs)) {
     files.push_back((std::filesystem::path(folder) / (name + ".npy")).string());
-    c::check_writable(files.back());
+    check_output(files.back(), given);
   }
   return files;
 }

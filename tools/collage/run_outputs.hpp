@@ -1,6 +1,7 @@
 // The outputs of runs: their files, and their table or JSON.
 #pragma once
 
+#include "options.hpp"
 #include "table.hpp"
 
 #include <collage/io/json.hpp>
@@ -19,10 +20,10 @@ struct run_output {
   collage::const_tensor_view contents;
 };
 
-/// The file in a folder for each output. A slash in an output's name becomes an underscore. If the file name belongs to another
+/// The file in the folder of --output for each output. A slash in an output's name becomes an underscore. If the file name belongs to another
 /// output, a number follows; names without a slash are the first to get theirs. The folder is created. None without a folder.
-/// Throws if one of them cannot be written.
-std::vector<std::string> output_files(const std::string& folder, std::span<const std::string> outputs);
+/// Throws if one of them cannot be written, or would replace a file that the command reads.
+std::vector<std::string> output_files(const options& given, std::span<const std::string> outputs);
 
 /// Types, ranges and files of outputs. `files` is empty, or has one for each output.
 collage::json outputs_to_json(std::span<const run_output> outputs, std::span<const std::string> files);

@@ -79,7 +79,7 @@ int run_stages(const late_network& network) {
   const c::session session(network.source, backends(), planner);
   std::vector<std::string> names;
   for (const c::open_port& p : session.outputs()) names.push_back(p.name);
-  const std::vector<std::string> files = output_files(given.output_folder, names);
+  const std::vector<std::string> files = output_files(given, names);
 
   const std::vector<c::const_tensor_view> inputs(contents.begin(), contents.end());
   c::session_context context = session.context();

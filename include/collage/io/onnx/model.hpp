@@ -135,6 +135,9 @@ model read_model(const std::string& file, const read_limits& limits = {});
 /// The same for the contents of a file. Errors name it `name`. External data is refused, because there is no folder.
 model read_model(std::span<const std::byte> contents, const std::string& name, const read_limits& limits = {});
 
+/// The paths of the files that hold external data of a model. They are not opened. Throws if the model's file cannot be read.
+std::vector<std::string> external_files(const std::string& file, const read_limits& limits = {});
+
 /// Reads a file that holds one tensor (TensorProto), as in ONNX's test data.
 model_tensor read_tensor(const std::string& file, const read_limits& limits = {});
 
