@@ -25,8 +25,8 @@ class brief_no_fork_scope {
 };
 
 /// From now on each fork holds this mutex, behind all scopes, so that no child begins with one that a lost thread holds. It must live as
-/// long as the process. Call it while libraries are loaded: it waits for a fork under way, and a function's static variable that is
-/// being initialised then stays so in the child for ever. The return value serves to initialise a variable of a namespace.
+/// long as the process. Call it while libraries are loaded, to initialise a variable of a namespace. It waits for a fork under way: a
+/// function's static variable would be locked in the child for ever.
 bool hold_across_forks(std::mutex& mutex);
 
 }  // namespace collage::inline v0::detail
