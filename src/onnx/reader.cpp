@@ -4,7 +4,6 @@
 
 #include <collage/error.hpp>
 #include <collage/io/onnx/model.hpp>
-#include <filesystem>
 #include <memory>
 #include <set>
 #include <span>
@@ -311,8 +310,7 @@ std::vector<std::string> external_files(const std::string& file, const read_limi
   all.add(proto.graph());
   for (const auto& function : proto.functions()) all.add(function.node());
   std::vector<std::string> paths;
-  for (const std::string& location : all.found)
-    paths.push_back((std::filesystem::path(file).parent_path() / location).string());
+  for (const std::string& location : all.found) paths.push_back(detail::folder_of(file) + "/" + location);
   return paths;
 }
 

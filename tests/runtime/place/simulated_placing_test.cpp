@@ -88,7 +88,7 @@ class simulated_placing : public testing::Test {
   void faster_kernels_are_found() const;
   void what_a_store_lacks_is_measured() const;
 
-  std::uint64_t networks_ = collage::detail::is_watched ? 2 : 8;
+  std::uint64_t networks_ = collage::detail::is_watched ? 5 : 8;
   const collage_test::temporary_folder files_{collage_test::folder_in_memory()};  // processes die here, no machine does
 };
 class simulated_placing_long : public simulated_placing {
