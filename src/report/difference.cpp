@@ -2,6 +2,8 @@
 #include "difference.hpp"
 
 #include <collage/backend.hpp>
+#include <collage/error.hpp>
+#include <collage/io/plan_file.hpp>
 
 #include <algorithm>
 #include <array>
@@ -73,16 +75,35 @@ bool is_same_kernel(const compared_group& a, const compared_group& b) {
          a.kernel == b.kernel && a.layout == b.layout;
 }
 
-compared_regions compare(const std::vector<const compared_group*>& first,
-                         const std::vector<const compared_group*>& second) {
-  const std::array<const std::vector<const compared_group*>*, 2> plans{&first, &second};
-  std::array<std::map<std::string, std::uint32_t>, 2> group_of;  // by node
-  std::array<std::vector<bool>, 2> seen;
-  for (std::size_t which = 0; which < 2; ++which) {
-    seen[which].resize(plans[which]->size());
+namespace {
+
+using group_numbers = std::map<std::string, std::uint32_t>;  // by node
+
+/// The group of each node in both plans. Throws if a node has two in one plan, or none in the other.
+std::array<group_numbers, 2> groups_of(const std::array<const std::vector<const compared_group*>*, 2>& plans,
+                                       const std::array<std::string, 2>& names) {
+  std::array<group_numbers, 2> found;
+  const auto refuse = [&](std::size_t which, const std::string& what) {
+    throw error(error_kind::invalid_argument, what, names[which], detail::new_plan);
+  };
+  for (std::size_t which = 0; which < 2; ++which)
     for (std::uint32_t g = 0; g < plans[which]->size(); ++g)
-      for (const std::string& n : (*plans[which])[g]->nodes) group_of[which].emplace(n, g);
-  }
+      for (const std::string& n : (*plans[which])[g]->nodes)
+        if (!found[which].emplace(n, g).second) refuse(which, "runs node " + n + " twice");
+  for (std::size_t which = 0; which < 2; ++which)
+    for (const auto& [node, g] : found[which])
+      if (!found[1 - which].contains(node))
+        refuse(1 - which, "does not run node " + node + ", which the other plan runs");
+  return found;
+}
+
+}  // namespace
+
+compared_regions compare(const std::vector<const compared_group*>& first,
+                         const std::vector<const compared_group*>& second, const std::array<std::string, 2>& names) {
+  const std::array<const std::vector<const compared_group*>*, 2> plans{&first, &second};
+  const std::array<group_numbers, 2> group_of = groups_of(plans, names);
+  std::array<std::vector<bool>, 2> seen{std::vector<bool>(first.size()), std::vector<bool>(second.size())};
   compared_regions found;
   for (std::uint32_t start = 0; start < first.size(); ++start) {
     if (seen[0][start]) continue;
@@ -115,9 +136,9 @@ compared_regions compare(const std::vector<const compared_group*>& first,
   return found;
 }
 
-difference compare(const plan& first, const plan& second) {
+difference compare(const plan& first, const plan& second, const std::array<std::string, 2>& names) {
   const listed_groups a(first.chosen), b(second.chosen);
-  difference found{compare(a.pointers(), b.pointers()), a.of, b.of, {}};
+  difference found{compare(a.pointers(), b.pointers(), names), a.of, b.of, {}};
   add_headers(first, second, found);
   for (std::vector<compared_region>* list : {&found.other_kernels, &found.other_costs})
     std::ranges::stable_sort(*list, std::ranges::greater{},

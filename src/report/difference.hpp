@@ -1,6 +1,7 @@
 // The difference of two plans of one network.
 #pragma once
 
+#include <array>
 #include <collage/run/plan.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -34,9 +35,10 @@ struct compared_regions {
   std::size_t same = 0;                        ///< groups that the same kernel runs in both plans
 };
 
-/// Compares the groups of two plans. Each plan must run each node once, and both the same nodes.
+/// Compares the groups of two plans, which are called by `names` in errors. Throws if a plan runs a node twice, or if one does not run
+/// a node that the other one runs.
 compared_regions compare(const std::vector<const compared_group*>& first,
-                         const std::vector<const compared_group*>& second);
+                         const std::vector<const compared_group*>& second, const std::array<std::string, 2>& names);
 
 /// The regions of two plans, the largest change of cost first, and all else that differs.
 struct difference : compared_regions {
@@ -44,7 +46,8 @@ struct difference : compared_regions {
   std::vector<std::pair<std::string, std::pair<std::string, std::string>>> made_with;  ///< what differs, and its values
 };
 
-/// Compares two plans of one network, with the subgraphs of branches and loops.
-difference compare(const plan& first, const plan& second);
+/// Compares two plans of one network, with the subgraphs of branches and loops. Throws as above.
+difference compare(const plan& first, const plan& second,
+                   const std::array<std::string, 2>& names = {"the first plan", "the second plan"});
 
 }  // namespace collage::inline v0::report

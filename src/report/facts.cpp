@@ -66,12 +66,12 @@ void for_all_times(Plan& in, const Function& f) {
   f(in.lower_bound_ms);
   f(in.first_cost_ms);
   for (auto& r : in.runs)
-    for (auto* ms : {&r.median_ms, &r.low_ms, &r.high_ms}) f(*ms);
+    for (auto* ms : {&r.median_ms, &r.low_ms, &r.high_ms, &r.ratio, &r.ratio_low, &r.ratio_high}) f(*ms);
   for_times(in.chosen, f);
   for (auto& single : in.singles) for_times(single, f);
 }
 
-/// The plan; a copy with other times if some are out of bounds.
+/// The plan; a copy with other times and ratios if some are out of bounds.
 const plan* bounded_plan(const plan* given, plan& copy) {
   if (given == nullptr) return nullptr;
   bool is_bounded = true;
@@ -87,6 +87,8 @@ const plan* bounded_plan(const plan* given, plan& copy) {
 bounded_source::bounded_source(const source& given) : from_(given) {
   from_.made = bounded_plan(given.made, made_);
   from_.against.made = bounded_plan(given.against.made, other_);
+  for (missing_operator& m : from_.missing.operators) m.cost_ms = bounded_time(m.cost_ms);
+  for (missing_fusion& m : from_.missing.fusions) m.cost_ms = bounded_time(m.cost_ms);
 }
 
 facts::facts(const source& given) : bounded(given), from(bounded.get()), network(*from.network), made(*from.made) {
@@ -213,7 +215,7 @@ void facts::add_refusals() {
 }
 
 void facts::add_difference(const plan& second) {
-  other = compare(made, second);
+  other = compare(made, second, {from.name, from.against.name});
   std::map<const plan_group*, std::uint32_t> index;
   for (std::uint32_t i = 0; i < groups.size(); ++i) index.emplace(groups[i].group, i);
   for (std::vector<compared_region>* list : {&other.other_kernels, &other.other_costs})

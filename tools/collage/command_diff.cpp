@@ -15,7 +15,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -93,23 +92,11 @@ struct comparison {
   }
 
   void compare_groups() {
-    both<std::map<std::string, const file_group*>> group_of;
-    for (std::size_t which = 0; which < 2; ++which)
-      for (const file_group& g : plan[which].groups)
-        for (const std::string& n : g.nodes)
-          if (!group_of[which].emplace(n, &g).second)
-            throw c::error(c::error_kind::invalid_argument, "runs node " + n + " twice, in " + g.label,
-                           plan[which].file, c::detail::new_plan);
-    for (std::size_t which = 0; which < 2; ++which)
-      for (const auto& [node, g] : group_of[which])
-        if (group_of[1 - which].count(node) == 0)
-          throw c::error(c::error_kind::invalid_argument, "does not run node " + node + ", in " + g->label,
-                         plan[1 - which].file, c::detail::new_plan);
-
     both<std::vector<const c::report::compared_group*>> groups;
     for (std::size_t which = 0; which < 2; ++which)
       for (const file_group& g : plan[which].groups) groups[which].push_back(&g);
-    const c::report::compared_regions found = c::report::compare(groups.first, groups.second);
+    const c::report::compared_regions found =
+        c::report::compare(groups.first, groups.second, {plan.first.file, plan.second.file});
     for (const c::report::compared_region& r : found.other_kernels) other_kernels.push_back(with_groups(r));
     for (const c::report::compared_region& r : found.other_costs) other_costs.push_back(with_groups(r));
     same = found.same;
