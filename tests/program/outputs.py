@@ -3,10 +3,9 @@
 import os
 import pathlib
 import unittest
-import unittest.mock
 
 import models
-from program import Case, npy
+from program import CACHES, Case, npy
 
 
 def external(name, extent, location):
@@ -95,16 +94,13 @@ class Outputs(Case):
         with_plan = (self.network, "--plan", self.plan, "--store", store)
         self.keeps(store, "tune", self.network, "--plan", store, "--store", store, of="the store")
         self.keeps(store, "bench", *with_plan, "--trace", store, of="the store")
-        user = pathlib.Path(self.folder, "collage", "costs.db")
-        user.parent.mkdir()
+        user = pathlib.Path(CACHES.name, "collage", "costs.db")  # which no option names
+        user.parent.mkdir(exist_ok=True)
         user.write_bytes(pathlib.Path(store).read_bytes())
-        with unittest.mock.patch.dict(os.environ, XDG_CACHE_HOME=str(self.folder)):
-            self.keeps(str(user), "tune", self.network, "--plan", str(user), of="the store")
+        self.keeps(str(user), "tune", self.network, "--plan", str(user), of="the store")
 
     def test_weights_in_other_files(self):
-        folder = self.folder / "outside"
-        folder.mkdir()
-        network, weights, plan = (str(folder / name) for name in ("net.onnx", "w.bin", "plan.json"))
+        network, weights, plan = (self.path(name) for name in ("outside.onnx", "w.bin", "outside.json"))
         pathlib.Path(network).write_bytes(models.model(models.node("Add", ["x", "w"], ["y"]),
                                                        external("w", 3, "w.bin"), models.port(11, "x", [2, 3]),
                                                        models.port(12, "y", [2, 3])))
