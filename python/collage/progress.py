@@ -39,7 +39,7 @@ class Progress:
     best_ms: float
 
 
-ProgressFunction = Callable[[Progress], Optional[str]]
+ProgressFunction = Callable[[Progress], Union[str, bool, None]]  # a Boolean goes on, as None does
 ProgressOption = Union[ProgressFunction, bool, None]
 
 _RESULTS = {None: _abi.CONTINUE, "continue": _abi.CONTINUE, "stop": _abi.STOP, "cancel": _abi.CANCEL}
