@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -289,6 +289,8 @@ class InferenceSession:
     def run_with_ortvaluevector(self, run_options: Optional[RunOptions], feed_names: Sequence[str], feeds: Sequence[OrtValue],
                                 fetch_names: Sequence[str], fetches: List[OrtValue], fetch_devices: Sequence[Any]) -> None:
         """The same with rows of names and values. `fetches` is filled; if it has values already, results are written to them."""
+        if len(feed_names) != len(feeds):
+            raise _errors.made(_errors.InvalidArgument, f"feed names has {len(feed_names)} elements, but feed has {len(feeds)}")
         results = self.run_with_ort_values(fetch_names, dict(zip(feed_names, feeds)), run_options)
         if not fetches:
             fetches.extend(results)
@@ -315,8 +317,22 @@ class InferenceSession:
                 outcome: Tuple[List[np.ndarray], str] = (_each_once(names, results), "")
             except collage.CollageError as fault:
                 outcome = ([], str(self._failed(fault, arrays)))
+            except CancelledError:
+                outcome = ([], "the session was closed before the run began")
+            except _errors.InvalidArgument as fault:
+                outcome = ([], str(fault))
+            except Exception as fault:  # the caller waits for its function
+                outcome = ([], f"{type(fault).__name__}: {fault}")
             callback(outcome[0], user_data, outcome[1])
 
+        if self._checks_shapes:
+            try:
+                self._feeds.check_shapes(arrays)
+            except _errors.InvalidArgument as fault:
+                refused: "Future[Dict[str, np.ndarray]]" = Future()
+                refused.set_exception(fault)
+                refused.add_done_callback(done)
+                return
         self._session.run_async(arrays, **limits).add_done_callback(done)
 
     def io_binding(self) -> IOBinding:

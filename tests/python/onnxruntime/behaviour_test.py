@@ -319,6 +319,31 @@ class Inputs(Case):
         self.assertEqual((results, given), ([], 7))
         self.assertIn("Got: 3 Expected: 4", error)
 
+    def test_an_asynchronous_run_at_a_shape_that_the_program_has_ruled_out(self):
+        so, done, seen = options(), threading.Event(), []
+        so.add_free_dimension_override_by_name("height", 8)
+        session = ort.InferenceSession(path("any_image"), so)
+        images = {"images": np.ones((1, 3, 16, 8), np.float32)}
+        self.refused(InvalidArgument, "", session.run, None, images)
+        session.run_async(None, images, lambda *of: (seen.append(of), done.set()), 7)
+        self.assertTrue(done.wait(60))
+        self.assertEqual(seen[0][:2], ([], 7))
+        self.assertNotEqual(seen[0][2], "")
+
+    def test_asynchronous_runs_of_a_session_that_is_closed(self):
+        done, seen = threading.Semaphore(0), []
+        session = ort.InferenceSession(path("linear"))
+        for _ in range(500):
+            session.run_async(None, {"x": X}, lambda *of: (seen.append(of), done.release()), None)
+        session.collage_session.close()
+        for _ in range(500):
+            self.assertTrue(done.acquire(timeout=60))
+
+    def test_names_without_values(self):
+        session = ort.InferenceSession(path("linear"))
+        self.refused(InvalidArgument, "feed names has 2 elements, but feed has 1", session.run_with_ortvaluevector, None, ["x", "z"],
+                     [ort.OrtValue.ortvalue_from_numpy(X)], ["y"], [], [])
+
     def test_bound_memory_that_is_not_dense_or_overlaps(self):
         session = ort.InferenceSession(path("fixed"))
         wanted = session.run(None, {"x": X * 2})[0]
