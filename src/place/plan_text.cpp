@@ -162,6 +162,8 @@ std::string heading_of(const plan& made, painter paint) {
   return paint(colour::bold, heading) + "\n";
 }
 
+std::string ratio_text(double ratio) { return format_number(ratio <= 1e6 ? "%.3f" : "%.3g", ratio); }
+
 std::string runs_table(const plan& made, const std::vector<plan_run>& runs, painter paint) {
   const time_unit unit(runs.empty() ? 0 : runs[0].median_ms);
   table page({{"end to end"},
@@ -180,10 +182,10 @@ std::string runs_table(const plan& made, const std::vector<plan_run>& runs, pain
               unit.number(r.low_ms, 3),
               unit.number(r.high_ms, 3),
               std::to_string(r.runs),
-              {format_number("%.3f", r.ratio), !has_interval    ? colour::none
-                                               : r.ratio < 0.99 ? colour::red
-                                                                : colour::green},
-              has_interval ? format_number("%.3f", r.ratio_low) + ".." + format_number("%.3f", r.ratio_high)
+              {ratio_text(r.ratio), !has_interval    ? colour::none
+                                    : r.ratio < 0.99 ? colour::red
+                                                     : colour::green},
+              has_interval ? ratio_text(r.ratio_low) + ".." + ratio_text(r.ratio_high)
               : i == 0     ? ""
                            : "one run",
               {remark_on(made, r.name), colour::dim}});

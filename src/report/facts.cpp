@@ -49,6 +49,10 @@ double bytes_of(const graph& network, const plan_group& g) {
 constexpr double shortest_time_ms = 1e-12, longest_time_ms = 1e15;
 double bounded_time(double ms) { return ms <= 0 ? ms : std::clamp(ms, shortest_time_ms, longest_time_ms); }
 
+/// Ratios have bounds of their own: a time of a million times another one is absurd already, and its text is short.
+constexpr double least_ratio = 1e-6, greatest_ratio = 1e6;
+double bounded_ratio(double ratio) { return ratio <= 0 ? ratio : std::clamp(ratio, least_ratio, greatest_ratio); }
+
 /// Calls a function with each time of a placement.
 template <class Placement, class Function>
 void for_times(Placement& in, const Function& f) {
@@ -61,12 +65,15 @@ void for_times(Placement& in, const Function& f) {
       for (auto& body : c->bodies) for_times(body, f);
   }
 }
-template <class Plan, class Function>
-void for_all_times(Plan& in, const Function& f) {
+/// Calls one function with each time of a plan, and another one with each ratio of times.
+template <class Plan, class Function, class OfRatio>
+void for_all_times(Plan& in, const Function& f, const OfRatio& of_ratio) {
   f(in.lower_bound_ms);
   f(in.first_cost_ms);
-  for (auto& r : in.runs)
-    for (auto* ms : {&r.median_ms, &r.low_ms, &r.high_ms, &r.ratio, &r.ratio_low, &r.ratio_high}) f(*ms);
+  for (auto& r : in.runs) {
+    for (auto* ms : {&r.median_ms, &r.low_ms, &r.high_ms}) f(*ms);
+    for (auto* ratio : {&r.ratio, &r.ratio_low, &r.ratio_high}) of_ratio(*ratio);
+  }
   for_times(in.chosen, f);
   for (auto& single : in.singles) for_times(single, f);
 }
@@ -75,10 +82,12 @@ void for_all_times(Plan& in, const Function& f) {
 const plan* bounded_plan(const plan* given, plan& copy) {
   if (given == nullptr) return nullptr;
   bool is_bounded = true;
-  for_all_times(*given, [&](double ms) { is_bounded = is_bounded && ms == bounded_time(ms); });
+  for_all_times(
+      *given, [&](double ms) { is_bounded = is_bounded && ms == bounded_time(ms); },
+      [&](double ratio) { is_bounded = is_bounded && ratio == bounded_ratio(ratio); });
   if (is_bounded) return given;
   copy = *given;
-  for_all_times(copy, [](double& ms) { ms = bounded_time(ms); });
+  for_all_times(copy, [](double& ms) { ms = bounded_time(ms); }, [](double& ratio) { ratio = bounded_ratio(ratio); });
   return &copy;
 }
 

@@ -77,7 +77,7 @@ void add_against(html& to, const facts& all) {
     if (single.name == best->name && same_steps(single, all.made.chosen))
       return add_line(to, "Against", "the same as " + detail::single_text(all.made, best->name),
                       "the plan runs the steps of the best single backend");
-  add_line(to, "Against", number_text(best->ratio < 1e6 ? "%.2f times as fast" : "%.3g times as fast", best->ratio),
+  add_line(to, "Against", number_text("%.2f times as fast", best->ratio),
            "as " + detail::single_text(all.made, best->name) + ", the best single backend (" +
                time_text(best->median_ms) + "); " + confidence_text(*best));
 }

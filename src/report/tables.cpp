@@ -145,11 +145,10 @@ html runs_table(const facts& all) {
     page.number(detail::format_number("%.3f", r.low_ms));
     page.number(detail::format_number("%.3f", r.high_ms));
     page.number(std::to_string(r.runs));
-    page.number(detail::format_number("%.3f", r.ratio));
+    page.number(detail::ratio_text(r.ratio));
     const bool is_plan = &r == &all.made.runs[0];
     page.number(is_plan      ? ""
-                : r.runs > 1 ? detail::format_number("%.3f", r.ratio_low) + " \u2013 " +
-                                   detail::format_number("%.3f", r.ratio_high)
+                : r.runs > 1 ? detail::ratio_text(r.ratio_low) + " \u2013 " + detail::ratio_text(r.ratio_high)
                              : "one run");
     std::string remark;
     for (const placement& s : all.made.singles) {
@@ -346,7 +345,7 @@ void add_other_runs(html& to, const facts& all) {
     page.cell(r.name);
     page.number(detail::format_number("%.3f", r.median_ms));
     page.number(detail::format_number("%.3f", at->median_ms));
-    page.number(r.median_ms > 0 ? detail::format_number("%.3f", at->median_ms / r.median_ms) : "");
+    page.number(r.median_ms > 0 ? detail::ratio_text(at->median_ms / r.median_ms) : "");
   }
   to.raw("<h3>End to end</h3>\n").add(std::move(page).done());
   to.raw("<p>These times were measured when each plan was made. <code>collage bench</code> compares them now.</p>\n");

@@ -6,6 +6,7 @@ import re
 import unittest
 
 import models
+from pages import as_measured
 from program import BERT, Case, complete_backend, placed_backends
 
 
@@ -113,6 +114,7 @@ class Facts(Case):
 
     def test_times_whose_sum_or_rate_is_infinite(self):
         def change(plan):
+            plan.update(as_measured(plan))  # with runs, which have ratios
             for placed in [plan["chosen"], *plan["singles"]]:
                 for i, group in enumerate(placed["groups"]):
                     if group["step"] != "view":
@@ -123,8 +125,20 @@ class Facts(Case):
                 run.update(median_ms=1e308, ratio=1e299, ratio_low=1e298, ratio_high=1e308)
         page = self.page_of(BERT, self.changed(self.tuned(BERT, "bert.json"), change))
         self.assertLess(len(page), 3_000_000)
-        self.assertIsNone(re.search(r'[">]-?(inf|nan)\b', page))
-        self.assertIsNone(re.search(r"\d{30}", page))  # no number has so many digits
+        self.assertIsNone(re.search(r"(?<!\w)-?(inf|nan)\b", page))  # also within sentences and cells
+        missing = page[page.index('<section id="missing"'):page.index('<section id="plan"')]
+        self.has(missing, '<td class="num">1000000000000000.0000</td>')  # the longest time
+        self.assertIsNone(re.search(r"\d{20}", page))  # no number has so many digits
+        self.has(page, '<td class="num">1000000.000</td>')  # the greatest ratio
+
+    def test_ratios_that_are_absurd_are_short(self):
+        def change(plan):
+            plan.update(as_measured(plan))
+            for run in plan["runs"]:
+                run.update(ratio=1e299, ratio_low=1e298, ratio_high=1e308)
+        told = self.succeeds("explain", BERT, "--plan", self.changed(self.tuned(BERT, "ratios.json"), change)).stdout
+        self.assertIn("1e+298..1e+308", told)
+        self.assertIsNone(re.search(r"\d{20}", told))
 
 
 if __name__ == "__main__":
