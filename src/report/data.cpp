@@ -44,12 +44,14 @@ class writer {
     }
     for (std::size_t r = 0; r < all_.runners.size(); ++r)
       runners.push_back({text(all_.runners[r]), class_of(all_, r).str(), r % runner_styles});
-    return {{"groups", groups},
-            {"conversions", conversions},
-            {"blocks", blocks},
-            {"runners", runners},
-            {"total", rounded(all_.made.chosen.cost_ms)},
-            {"texts", texts_}};
+    json made = {{"groups", groups},
+                 {"conversions", conversions},
+                 {"blocks", blocks},
+                 {"runners", runners},
+                 {"total", rounded(all_.made.chosen.cost_ms)},
+                 {"texts", texts_}};
+    if (all_.from.against.made != nullptr) made["other_total"] = rounded(all_.from.against.made->chosen.cost_ms);
+    return made;
   }
 
  private:

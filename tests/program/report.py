@@ -386,6 +386,25 @@ class InBrowser(Reports):
         self.browser.value("showGroup(0)")
         self.assertGreater(self.browser.value("panel.querySelectorAll('bdi').length"), 2)
 
+    def test_nodes_that_take_no_time_in_the_other_plan(self):
+        """The panel and the table agree that the other plan has times, though it has none at this place."""
+        other = json.loads(pathlib.Path(self.plan_of(BERT, "bert.json")).read_text())
+        group = next(group for group in other["chosen"]["groups"] if group["step"] != "view")
+        group.update(kernel="none", cost_ms=0, low_ms=0, high_ms=0)
+        self.written("free.json", json.dumps(other).encode())
+        page = self.page_of(BERT, "bert", "--against", self.path("free.json")).decode()
+        self.opened("bert")
+        shown = self.browser.value("showGroup(data.groups.findIndex((group) => group.other)); panel.textContent")
+        self.assertIn("0.0000 ms there, \u22120.0", shown)
+        table = page[page.index("<h3>Other kernels</h3>"):]
+        self.assertRegex(table[:table.index("</table>")], r'<td class="num">0\.0000</td><td class="num">-0\.0')
+        other["chosen"]["cost_ms"] = 0  # made without measuring
+        self.written("free.json", json.dumps(other).encode())
+        page = self.page_of(BERT, "bert", "--against", self.path("free.json")).decode()
+        self.opened("bert")
+        self.assertNotIn(" there, ", self.browser.value("showGroup(data.groups.findIndex((group) => group.other)); panel.textContent"))
+        self.has(page.encode(), '<td class="num">not measured</td>')
+
     def test_without_measuring(self):
         super().test_without_measuring()
         self.opened("unmeasured")
