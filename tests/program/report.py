@@ -385,6 +385,8 @@ class InBrowser(Reports):
         self.opened("hebrew")
         self.browser.value("showGroup(0)")
         self.assertGreater(self.browser.value("panel.querySelectorAll('bdi').length"), 2)
+        # The script makes the cell a button, in which the name stays isolated.
+        self.assertEqual(self.browser.value("document.querySelector('table.groups td button bdi').textContent"), "\u05d0\u05d1\u05d2 relu")
 
     def test_nodes_that_take_no_time_in_the_other_plan(self):
         """The panel and the table agree that the other plan has times, though it has none at this place."""

@@ -28,7 +28,7 @@ function makeSortable(table) {
 function makeRowLead(row) {
   const group = Number(row.dataset.g);
   const cell = row.closest("table").classList.contains("groups") ? row.cells[1] : row.cells[0];
-  const link = element("button", cell.textContent, { type: "button", class: "link" });
+  const link = element("button", [...cell.childNodes], { type: "button", class: "link" });
   cell.replaceChildren(link);
   row.addEventListener("click", () => {
     chooseGroup(group);
