@@ -36,10 +36,17 @@ std::pair<std::string, std::string> runner_up(const plan_group& g) {
   return {};
 }
 
+std::string cost_text(const facts& all, double cost_ms) { return all.is_measured() ? ms_text(cost_ms) : not_measured; }
+
+/// A percentage of the plan's cost.
+std::string part_text(const facts& all, double cost_ms) {
+  return all.is_measured() ? percent(cost_ms, all.made.chosen.cost_ms) : "";
+}
+
 /// The cost of a part of a plan, and what part of the whole it is.
 void add_cost(table& page, const facts& all, double cost_ms) {
-  page.number(all.is_measured() ? ms_text(cost_ms) : not_measured);
-  page.number(all.is_measured() ? percent(cost_ms, all.made.chosen.cost_ms) : "");
+  page.number(cost_text(all, cost_ms));
+  page.number(part_text(all, cost_ms));
 }
 
 html bar_of(double part) {
@@ -100,10 +107,10 @@ html groups_table(const facts& all) {
     page.cell(runner_cell(all, g.runner));
     page.cell(g.group->kernel);
     page.cell(g.group->layout);
-    page.number(all.is_measured() ? ms_text(g.group->cost_ms) : not_measured);
+    page.number(cost_text(all, g.group->cost_ms));
     page.number(g.group->high_ms > g.group->low_ms ? ms_text(g.group->low_ms) + " \u2013 " + ms_text(g.group->high_ms)
                                                    : "");
-    page.number(all.is_measured() ? percent(g.group->cost_ms, all.made.chosen.cost_ms) : "");
+    page.number(part_text(all, g.group->cost_ms));
     page.cell(bar_of(all.longest_ms > 0 ? g.group->cost_ms / all.longest_ms : 0));
     const auto [who, more] = runner_up(*g.group);
     page.cell(shortened(who, 300, 13));
@@ -187,7 +194,7 @@ html missing_tables(const facts& all) {
       page.cell(m.backend);
       page.cell(m.kind);
       page.number(std::to_string(m.nodes));
-      page.number(all.is_measured() ? ms_text(m.cost_ms) : not_measured);
+      page.number(cost_text(all, m.cost_ms));
       page.cell(m.reason.empty() ? "none of its patterns matches" : m.reason);
     }
     made.add(std::move(page).done());
@@ -202,7 +209,7 @@ html missing_tables(const facts& all) {
       page.cell(shortened(m.first, 360, 13));
       page.cell(shortened(m.second, 360, 13));
       page.number(std::to_string(m.places));
-      page.number(all.is_measured() ? ms_text(m.cost_ms) : not_measured);
+      page.number(cost_text(all, m.cost_ms));
       page.cell(shortened(m.example, 360, 13));
     }
     made.add(std::move(page).done());
