@@ -32,7 +32,6 @@ class painter {
  public:
   painter(const facts& all, const scene& of, const item_graph& items) : all_(all), scene_(of), items_(items) {
     double longest = all.longest_ms;
-    for (const auto& [in, conversion] : all.conversions) longest = std::max(longest, conversion->cost_ms);
     for (const repeated_block& b : all.blocks)
       if (has_blocks()) longest = std::max(longest, cost_of(b));
     for (const item& one : items.items) {
@@ -41,7 +40,8 @@ class painter {
       b.width =
           std::clamp(std::max(width_of(b.title, bold_font), width_of(b.remark, small_font)) + band + 18, 76.0, most);
       b.height = b.remark.empty() ? thin_height : least_height;
-      if (b.cost_ms > 0 && longest > 0) b.height += more_height * b.cost_ms / longest;
+      // A part of a loop that never runs may take longer than the longest group of the network.
+      if (b.cost_ms > 0 && longest > 0) b.height += more_height * std::min(b.cost_ms / longest, 1.0);
       boxes_.push_back(std::move(b));
     }
   }

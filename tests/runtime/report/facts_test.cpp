@@ -158,6 +158,25 @@ TEST(report_facts, conversions_in_subgraphs_have_rows) {
   EXPECT_EQ(r::facts(source_of(network, made)).longest_ms, 4);
 }
 
+TEST(report_facts, boxes_have_a_greatest_height) {
+  const c::graph network = branching();
+  c::plan made = plan_of(network);
+  side(made, 0).groups[0].cost_ms = 1000;  // as in a loop that never runs
+  made.chosen.groups[1].cost_ms = 2;
+  const std::string page = r::page_of(source_of(network, made)), part = "\" rx=\"", start = "height=\"";
+  double least = 1e9, greatest = 0;
+  for (std::size_t at = page.find("<rect class=\"f\""); at != std::string::npos;
+       at = page.find("<rect class=\"f\"", at + 1)) {
+    const std::size_t text = page.find(start, at) + start.size();
+    ASSERT_LT(text, page.find(part, at));
+    const double height = std::stod(page.substr(text));
+    least = std::min(least, height);
+    greatest = std::max(greatest, height);
+  }
+  EXPECT_LT(least, 50);
+  EXPECT_EQ(greatest, 144);
+}
+
 TEST(report_facts, times_that_cannot_be_added_are_bounded) {
   const c::graph network = chain(20);
   c::plan made = plan_of(network);
