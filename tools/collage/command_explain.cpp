@@ -14,6 +14,7 @@
 #include <collage/place/refusal.hpp>
 #include <collage/run/engine.hpp>
 #include <report/missing_patterns.hpp>
+#include <report/refusals.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -78,6 +79,12 @@ c::json missing_to_json(const c::report::missing_patterns& missing) {
   return {{"operators", operators}, {"fusions", fusions}};
 }
 
+/// Those that placing met; a plan file has none, so that they are found again.
+std::vector<c::merged_refusal> refusals_of(const placed& p) {
+  return c::merged(p.fresh ? p.report.refusals
+                           : c::report::joined(c::report::find_refusals(p.network, p.made, backends())));
+}
+
 c::json to_json(const placed& p, const c::report::missing_patterns& missing) {
   c::json made = c::plan_to_json(p.made, p.network);
   c::json totals = c::json::array();
@@ -88,7 +95,7 @@ c::json to_json(const placed& p, const c::report::missing_patterns& missing) {
   made["algorithms"] = algorithms_to_json(p);
   made["missing"] = missing_to_json(missing);
   c::json refusals = c::json::array();
-  for (const c::merged_refusal& r : p.refusals)
+  for (const c::merged_refusal& r : refusals_of(p))
     refusals.push_back({{"backend", r.backend},
                         {"pattern", r.pattern},
                         {"where", r.where},
@@ -179,7 +186,7 @@ int explain(const options& asked) {
     page += parts.heading(
                 "Pairs of groups that a backend does not fuse, and the cost that a fused kernel would have to beat") +
             fusions_table(missing.fusions);
-  page += parts.fallbacks() + parts.refusals(p.refusals);
+  page += parts.fallbacks() + parts.refusals(refusals_of(p));
   print(page);
   return 0;
 }

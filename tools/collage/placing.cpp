@@ -10,12 +10,10 @@
 
 #include <collage/io/plan_file.hpp>
 #include <collage/place.hpp>
-#include <collage/place/refusal.hpp>
 #include <collage/run/plan_fit.hpp>
 #include <collage/run/processor.hpp>
 #include <collage/run/waiting.hpp>
 #include <front_end.hpp>
-#include <report/refusals.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -25,6 +23,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace program {
 
@@ -177,7 +176,6 @@ placed read_plan(const options& given, plan_use use) {
                    "leave --backends out, or tune with these backends");
   check_fits(p, given);
   if (use == plan_use::run) note_other_times(p.made, given);
-  p.refusals = c::merged(c::report::joined(c::report::find_refusals(p.network, p.made, backends())));
   return p;
 }
 
@@ -264,7 +262,6 @@ placed place_network(const options& given, c::graph network, plan_keeper* keeper
   line.clear();
   p.fresh = true;
   p.is_worth_keeping = !previous || !p.report.interrupted || !p.made.runs.empty();
-  p.refusals = c::merged(p.report.refusals);
   p.store = how.store;
   const std::string& where = p.report.where;
   if (!given.quiet && !where.empty() && where != c::in_a_worker)

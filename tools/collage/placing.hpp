@@ -5,12 +5,10 @@
 
 #include <collage/graph/graph.hpp>
 #include <collage/place.hpp>
-#include <collage/place/refusal.hpp>
 #include <collage/run/plan.hpp>
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace program {
 
@@ -20,7 +18,6 @@ struct placed {
   collage::plan made;
   bool fresh = false;            ///< placed by this call, not read from a file
   bool is_worth_keeping = true;  ///< false: placing ended before this plan was compared with the file's previous one
-  std::vector<collage::merged_refusal> refusals;
   collage::place_report report;  ///< for a fresh plan
   std::string store;             ///< the store's file; empty if there is none
 };
