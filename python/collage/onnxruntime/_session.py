@@ -304,6 +304,7 @@ class InferenceSession:
                   callback: Callable[[List[np.ndarray], Any, str], Any], user_data: Any,
                   run_options: Optional[RunOptions] = None) -> None:
         """Starts a run and returns. Another thread calls callback(results, user_data, error); error is "" if all went well.
+        This thread calls it where the shapes of the arrays are refused.
 
         The arrays must not change until then.
         """
@@ -319,8 +320,6 @@ class InferenceSession:
                 outcome = ([], str(self._failed(fault, arrays)))
             except CancelledError:
                 outcome = ([], "the session was closed before the run began")
-            except _errors.InvalidArgument as fault:
-                outcome = ([], str(fault))
             except Exception as fault:  # the caller waits for its function
                 outcome = ([], f"{type(fault).__name__}: {fault}")
             callback(outcome[0], user_data, outcome[1])
@@ -329,9 +328,7 @@ class InferenceSession:
             try:
                 self._feeds.check_shapes(arrays)
             except _errors.InvalidArgument as fault:
-                refused: "Future[Dict[str, np.ndarray]]" = Future()
-                refused.set_exception(fault)
-                refused.add_done_callback(done)
+                callback([], user_data, str(fault))
                 return
         self._session.run_async(arrays, **limits).add_done_callback(done)
 
