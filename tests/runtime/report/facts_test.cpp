@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "support/plans_by_hand.hpp"
+
 namespace report_facts_test {
 namespace {
 
@@ -49,10 +51,7 @@ c::placement one_by_one(const c::graph& network) {
   c::placement p;
   p.name = "plan";
   for (std::uint32_t n = 0; n < network.nodes().size(); ++n) {
-    c::plan_group g;
-    g.step = c::kernel_step{"first", network.node(n).kind->name, "0"};
-    g.kernel = "loops";
-    g.nodes = {n};
+    c::plan_group g = collage_test::group_of_one(network, n);
     g.cost_ms = g.low_ms = g.high_ms = g.alone_ms = 1;
     std::vector<c::placement> bodies;
     for (const auto& body : network.bodies_of(n)) bodies.push_back(one_by_one(*body));
@@ -63,15 +62,7 @@ c::placement one_by_one(const c::graph& network) {
   return p;
 }
 
-c::plan plan_of(const c::graph& network) {
-  c::plan made;
-  made.network = "by hand";
-  made.fingerprint = network.fingerprint();
-  made.processor = "none";
-  made.backends = {{"first", "1", ""}, {"second", "2", ""}};
-  made.chosen = one_by_one(network);
-  return made;
-}
+c::plan plan_of(const c::graph& network) { return collage_test::plan_by_hand(network, one_by_one(network)); }
 
 r::source source_of(const c::graph& network, const c::plan& made) {
   r::source from;

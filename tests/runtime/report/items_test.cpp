@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <string>
 
+#include "support/plans_by_hand.hpp"
+
 namespace report_items_test {
 namespace {
 
@@ -33,10 +35,7 @@ c::placement one_by_one(const c::graph& network) {
   c::placement p;
   p.name = "plan";
   for (std::uint32_t n = 0; n < network.nodes().size(); ++n) {
-    c::plan_group g;
-    g.step = c::kernel_step{"first", network.node(n).kind->name, "0"};
-    g.kernel = "loops";
-    g.nodes = {n};
+    c::plan_group g = collage_test::group_of_one(network, n);
     g.cost_ms = 0.1 + 0.01 * n;
     g.low_ms = g.cost_ms - 0.01;
     g.high_ms = g.cost_ms + 0.01;
@@ -46,15 +45,7 @@ c::placement one_by_one(const c::graph& network) {
   return p;
 }
 
-c::plan plan_of(const c::graph& network) {
-  c::plan made;
-  made.network = "by hand";
-  made.fingerprint = network.fingerprint();
-  made.processor = "none";
-  made.backends = {{"first", "1", ""}, {"second", "2", ""}};
-  made.chosen = one_by_one(network);
-  return made;
-}
+c::plan plan_of(const c::graph& network) { return collage_test::plan_by_hand(network, one_by_one(network)); }
 
 TEST(report_items, boxes_are_inputs_groups_and_outputs) {
   const c::graph network = residual_network(2);
