@@ -5,22 +5,22 @@ import concurrent.futures
 import ctypes
 import dataclasses
 import os
-import threading
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Optional, TypedDict, Union
 
 from . import _abi, _explain, _handles, arrays, errors, ports
 from ._fixed import FixedRunner, wrong_names
 from ._open import OpenRunner, Sequence
 from ._options import Backends, Placing, Rules, Shapes, Store, _mapping, whole
+from ._pool import Pool, Turns
 from .arrays import Array, ArrayLike, StopFlag
 from .binding import Binding
 from .growing import Caches, Growing, Masks
 from .network import Model, Network, Source, load
 from .plan import Plan
 from .progress import ProgressOption, Watch
-from .trace import How, Trace
+from .trace import How, Trace, how_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack  # type checkers bring it; nothing needs it at run time
@@ -115,9 +115,8 @@ class Session(_handles.Unpicklable, ports.InputsAndOutputs[tuple[ports.Port, ...
         self._network = network
         self._runner: Union[FixedRunner, OpenRunner]
         self._sequence: Optional[Sequence] = None
-        self._pool: Optional[concurrent.futures.ThreadPoolExecutor] = None
-        self._workers: set[int] = set()
-        self._lock = threading.Lock()
+        self._turns = Turns()  # of the calls that share the states
+        self._pool = Pool()
         carried = _mapping(carried, "carried")
         self._at_once = whole(threads_at_once, "threads_at_once")
         self._how, self._placing = how, dict[str, Any]()
@@ -147,7 +146,7 @@ class Session(_handles.Unpicklable, ports.InputsAndOutputs[tuple[ports.Port, ...
             else:
                 placing = Placing(how=how or "measure", **self._placing)
                 self._runner = FixedRunner(network._place(placing, None, progress))
-        self._run = self._runner.run if self._sequence is None else self._sequence.run_how
+        self._run = self._runner.run if self._sequence is None else _in_turn(self._turns, self._sequence, self._runner)
         self._inputs, self._outputs = self._runner.inputs, self._runner.outputs
         self._names = tuple(port.name for port in self._inputs)
         _handles.tell_after_fork(self)
@@ -234,7 +233,7 @@ class Session(_handles.Unpicklable, ports.InputsAndOutputs[tuple[ports.Port, ...
             CancelledError: a limit was reached.
             CollageError: a kernel failed.
         """
-        how = None if timeout is None and stop is None and trace is None else How(timeout, stop, trace)
+        how = how_of(timeout, stop, trace)
         if len(feeds) == 1 and not named and type(feeds[0]) is dict:
             return self._run(feeds[0], copy, how)
         return self._run(self._by_name(feeds, named), copy, how)
@@ -264,20 +263,15 @@ class Session(_handles.Unpicklable, ports.InputsAndOutputs[tuple[ports.Port, ...
                   **named: ArrayLike) -> concurrent.futures.Future[dict[str, Array]]:
         """Starts a run in another thread, and returns its future. At most ``threads_at_once`` go on at the same time.
 
-        The arrays must not change until the future is done. Names of inputs are checked now, and all else by the run.
+        The arrays must not change until the future is done. Names of inputs are checked now, and all else by the run. With states,
+        calls follow one another in the order in which they were made: a later ``run``, ``reset`` or ``set_state`` waits for this run.
         """
         given = self._by_name(feeds, named)
         if set(given) != set(self._names):
             raise wrong_names(given, self._runner.inputs)
-        with self._lock:
-            if self._runner.closed:
-                raise errors.MisuseError("the session is closed; make another one")
-            if self._pool is None:
-                self._workers = set()
-                add = self._workers.add  # by a pool's thread, which must not keep the session
-                self._pool = concurrent.futures.ThreadPoolExecutor(self._threads_at_once(), "collage",
-                                                                   initializer=lambda: add(threading.get_ident()))
-            return self._pool.submit(self.run, dict(given), copy=copy, timeout=timeout, stop=stop, trace=trace)
+        given, run = dict(given), self._runner.run if self._sequence is None else self._sequence.run_how
+        return self._pool.submit(lambda: run(given, copy, how_of(timeout, stop, trace)), threads=self._threads_at_once,
+                                 turns=None if self._sequence is None else self._turns)
 
     def _threads_at_once(self) -> int:
         if self._sequence is not None:
@@ -344,19 +338,23 @@ class Session(_handles.Unpicklable, ports.InputsAndOutputs[tuple[ports.Port, ...
     @property
     def states(self) -> dict[str, Array]:
         """Copies of the states, by the names of their inputs. States that have no shape yet are left out."""
-        return self._states_of().states
+        with self._turns.one():
+            return self._states_of().states
 
     def set_state(self, name: str, value: ArrayLike) -> None:
         """Copies an array to a state."""
-        self._states_of().set_state(name, value)
+        with self._turns.one():
+            self._states_of().set_state(name, value)
 
     def start(self, name: str, shape: arrays.Shape) -> None:
         """Makes a state zeros of this shape, now and at each reset."""
-        self._states_of().start(name, shape)
+        with self._turns.one():
+            self._states_of().start(name, shape)
 
     def reset(self) -> None:
         """Brings all states back to their start: a new sequence begins."""
-        self._states_of().reset()
+        with self._turns.one():
+            self._states_of().reset()
 
     def growing(self, caches: Caches, capacities: typing.Sequence[int], *, masks: Masks = None, shapes: Shapes = None) -> Growing:
         """Runs with caches that grow, such as the keys and values of attention, with an engine for each capacity.
@@ -383,18 +381,14 @@ class Session(_handles.Unpicklable, ports.InputsAndOutputs[tuple[ports.Port, ...
 
     def close(self) -> None:
         """Releases the session, after the runs of ``run_async`` that have begun. Those that wait are cancelled."""
-        with self._lock:
-            self._runner.close()
-            pool, self._pool = self._pool, None
-        if pool is not None:
-            # A function that a future calls when it is done runs in a thread of the pool, which cannot wait for itself.
-            pool.shutdown(wait=threading.get_ident() not in self._workers, cancel_futures=True)
+        self._runner.close()
+        self._pool.close()
         if self._sequence is not None:
             self._sequence.close()
 
     def _after_fork(self) -> None:
-        self._lock = threading.Lock()
-        self._pool = None  # its threads are only in the parent
+        self._pool.after_fork()
+        self._turns.after_fork()
 
     def __enter__(self) -> Session:
         return self
@@ -408,6 +402,17 @@ class Session(_handles.Unpicklable, ports.InputsAndOutputs[tuple[ports.Port, ...
 
 
 _DEFAULTS: dict[str, Any] = Session.__init__.__kwdefaults__ or {}
+
+
+def _in_turn(turns: Turns, sequence: Sequence, runner: Union[FixedRunner, OpenRunner]) -> Callable[
+        [Mapping[str, Any], bool, Optional[How]], dict[str, Array]]:
+    """Runs behind those that are queued. It does not keep the session, whose memory then goes without Python's collector."""
+    def run(feeds: Mapping[str, Any], copy: bool, how: Optional[How]) -> dict[str, Array]:
+        with turns.one(how):
+            if runner.closed:  # while it waited
+                raise errors.MisuseError("the session is closed; make another one")
+            return sequence.run_how(feeds, copy, how)
+    return run
 
 
 def _differs(value: Any, default: Any) -> bool:

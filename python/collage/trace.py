@@ -4,12 +4,15 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from typing import Any, Optional, Union
+import time
+from typing import Any, Callable, Optional, Union
 
 from . import _abi, _handles, _options, errors
 from .arrays import StopFlag
 
 __all__ = ["Trace"]
+
+_LOOK_EVERY_S = 0.02  # at a stop flag: setting it wakes no thread
 
 
 class Trace(_handles.Unpicklable):
@@ -97,6 +100,27 @@ class How:
     def limits(self) -> Any:
         """The address of a collage_run_limits; None without limits."""
         return None if self._limits is None else ctypes.byref(self._limits)
+
+    def wait_for(self, changed: threading.Condition, is_true: Callable[[], bool]) -> None:
+        """Waits within the limits. The run that follows has the rest of the time.
+
+        Raises:
+            CancelledError: a limit was reached.
+        """
+        if self._limits is None:
+            changed.wait_for(is_true)
+            return
+        seconds = self._limits.seconds or float("inf")  # 0 is no limit
+        start, left = time.monotonic(), seconds
+        while not is_true():
+            if self._stop is not None and self._stop.is_set():
+                raise errors.CancelledError("run: was ended before it began, because the caller stopped it")
+            if left <= 0:
+                raise errors.CancelledError("run: was ended before it began, because its time was over")
+            changed.wait(min(left, _LOOK_EVERY_S))
+            left = seconds - (time.monotonic() - start)
+        if seconds != float("inf"):
+            self._limits.seconds = left if left > 0 else -1.0
 
     def run_context(self, pointer: int) -> int:
         """The status of a run of a context."""

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Runs of networks of fixed shapes: by name and in order, at the same time, bound, limited, and what is refused."""
+"""Runs of networks of fixed shapes: by name and in order, at the same time, bound, limited, and what is refused. Queues of states."""
 import gc
 import json
 import pathlib
 import tempfile
 import threading
+import time
 import unittest
 import weakref
 
@@ -214,11 +215,11 @@ class Runs(unittest.TestCase):
         future = session.run_async(x)
         future.result(60)
         held = threading.Event()
-        waiting = session._pool.submit(held.wait, 60)  # so that the function below is called by the pool
+        waiting = session._pool.submit(held.wait, 60, threads=lambda: 1)  # so that the function above is called by the pool
         waiting.add_done_callback(done)
-        pool = session._pool
+        executor = session._pool._executor
         held.set()
-        pool.shutdown(wait=True)
+        executor.shutdown(wait=True)
         self.assertEqual(told, ["closed"])
 
     def test_the_end(self):
@@ -310,6 +311,103 @@ class Bindings(unittest.TestCase):
             binding.run()
         binding.outputs["y"] = memory[8:14].reshape(2, 3)
         binding.run()
+
+
+class Queues(unittest.TestCase):
+    """Calls that share states, with run_async among them."""
+
+    def setUp(self):
+        self.session = collage.session(models.carried(), carried={"total_next": "total", "seen_next": "seen"}, **QUICK)
+
+    def queue(self, session, count):
+        """Runs that are queued behind one that waits for the event, which is returned with the futures."""
+        held, one = threading.Event(), np.ones((1, 2), np.float32)
+        session._pool.submit(held.wait, 60, threads=lambda: 1, turns=session._turns)
+        return held, [session.run_async(one) for _ in range(count)]
+
+    def wait_for_places(self, session, count):
+        end = time.monotonic() + 60
+        while len(session._turns._places) < count and time.monotonic() < end:
+            time.sleep(0.001)
+        self.assertEqual(len(session._turns._places), count)
+
+    def test_calls_wait_for_queued_runs(self):
+        one = np.ones((1, 2), np.float32)
+        calls = [(lambda s: s.run(one)["total_next"], 4), (lambda s: s.states["total"], 3), (lambda s: s.reset(), None),
+                 (lambda s: s.set_state("total", one), None), (lambda s: s.start("total", (1, 2)), None)]
+        for call, wanted in calls:
+            for wait in False, True:  # where the queue is, and where it was
+                session = collage.session(models.carried(), carried={"total_next": "total", "seen_next": "seen"}, **QUICK)
+                held, queued = self.queue(session, 3)
+                timer = threading.Timer(0.1, held.set)
+                timer.start()
+                if wait:
+                    queued[-1].result(60)
+                result = call(session)
+                self.assertTrue(all(future.done() for future in queued))
+                self.assertEqual([future.result()["total_next"][0, 0] for future in queued], [1, 2, 3])
+                if wanted is not None:
+                    np.testing.assert_array_equal(result, np.full((1, 2), wanted))
+                timer.join()
+
+    def test_queued_runs_wait_for_calls(self):
+        """Calls of two threads in turns: each begins when all that were made before it have ended."""
+        session, one, order = self.session, np.ones((1, 2), np.float32), []
+        held, first = self.queue(session, 1)
+        waits = threading.Thread(target=lambda: order.append(session.run(one)["total_next"][0, 0]))
+        waits.start()
+        self.wait_for_places(session, 3)
+        later = [session.run_async(one) for _ in range(2)]
+        held.set()
+        self.assertEqual([future.result(60)["total_next"][0, 0] for future in first + later], [1, 3, 4])
+        waits.join(60)
+        self.assertEqual(order, [2])
+
+    def test_a_function_that_a_future_calls_does_not_wait(self):
+        session, one, seen = self.session, np.ones((1, 2), np.float32), []
+        held, (first, last) = self.queue(session, 2)
+        first.add_done_callback(lambda _: (session.reset(), seen.append(session.run(one)["total_next"][0, 0])))
+        held.set()
+        self.assertEqual(last.result(60)["total_next"][0, 0], 2)  # the queued run follows the function
+        self.assertEqual(seen, [1])
+
+    def test_limits_hold_while_a_run_waits(self):
+        session, one, stop = self.session, np.ones((1, 2), np.float32), collage.StopFlag()
+        held, queued = self.queue(session, 1)
+        threading.Timer(0.1, stop.set).start()
+        for limits, why in ({"timeout": 0.05}, "its time was over"), ({"stop": stop}, "the caller stopped it"), ({"timeout": 0}, "its time"):
+            with self.assertRaisesRegex(collage.CancelledError, f"run: was ended before it began, because {why}"):
+                session.run(one, **limits)
+        self.assertFalse(queued[0].done())
+        threading.Timer(0.1, held.set).start()
+        self.assertEqual(session.run(one, timeout=60, stop=collage.StopFlag())["total_next"][0, 0], 2)
+        held, _ = self.queue(session, 1)
+        threading.Timer(0.2, held.set).start()
+        with self.assertRaises(collage.CancelledError):
+            session.run(one, timeout=0.1)
+
+    def test_cancelled_runs_hold_up_nothing(self):
+        session, one = self.session, np.ones((1, 2), np.float32)
+        held, (first, second) = self.queue(session, 2)
+        self.assertTrue(first.cancel())
+        held.set()
+        self.assertEqual(session.run(one)["total_next"][0, 0], 2)
+        held, _ = self.queue(session, 5)
+        faults = []
+
+        def run():
+            try:
+                session.run(one)
+            except collage.MisuseError as fault:
+                faults.append(str(fault))
+
+        waits = threading.Thread(target=run)
+        waits.start()
+        self.wait_for_places(session, 7)
+        threading.Timer(0.1, held.set).start()
+        session.close()
+        waits.join(60)
+        self.assertEqual(faults, ["the session is closed; make another one"])
 
 
 unittest.main()
