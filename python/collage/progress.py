@@ -103,7 +103,7 @@ _within = threading.local()  # what of the user runs in this thread, called by t
 
 
 class _Calls:
-    """The calls under way that call Python. A program that ends gives them up, and waits for them.
+    """The calls under way that call Python. A program that ends gives up those of other threads, and waits for them.
 
     Python ends a thread that comes back to it later by unwinding its stack. The functions of the library in that stack end the process then.
     """
@@ -111,13 +111,17 @@ class _Calls:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._count = 0
-        self.ends = False
+        self._ends_in: Optional[int] = None  # the thread that ends the program, which Python never ends
+
+    def must_end(self) -> bool:
+        """Whether the program ends, and this thread with it."""
+        return self._ends_in is not None and self._ends_in != threading.get_ident()
 
     @contextmanager
     def one(self) -> Iterator[None]:
         with self._changed:
-            if self.ends:
-                raise errors.CancelledError("the program ends, and no network is placed any more")
+            if self.must_end():
+                raise _program_ends()
             self._count += 1
         try:
             yield
@@ -128,8 +132,13 @@ class _Calls:
 
     def finish(self) -> None:
         with self._changed:
-            self.ends = True
+            self._ends_in = threading.get_ident()
             self._changed.wait_for(lambda: self._count == 0, timeout=10)
+
+
+def _program_ends() -> errors.CancelledError:
+    return errors.CancelledError("the program ends, so this thread neither places networks nor runs sessions that measure new shapes; "
+                                 "join it before the program ends")
 
 
 _calls = _Calls()
@@ -164,7 +173,10 @@ class Watch:
 
     def _called(self, _: Any, now: Any) -> int:
         try:
-            if self._interrupts or self._fault() is not None or _calls.ends:
+            if self._interrupts or self._fault() is not None:
+                return _abi.CANCEL
+            if _calls.must_end():
+                self._local.is_given_up = True
                 return _abi.CANCEL
             if self._function is None:
                 return _abi.CONTINUE
@@ -245,7 +257,10 @@ class Watch:
     def _raise(self, cancelled: bool) -> None:
         fault, self._local.fault = self._fault(), None
         interrupts, self._interrupts = self._interrupts, 0
+        is_given_up, self._local.is_given_up = getattr(self._local, "is_given_up", False), False
         if fault is not None:
             raise fault
         if interrupts >= 2 or (interrupts and cancelled):
             raise KeyboardInterrupt
+        if is_given_up and cancelled:
+            raise _program_ends()

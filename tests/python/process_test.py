@@ -162,14 +162,48 @@ class Processes(unittest.TestCase):
         for places in ("network.tune(budget=600, progress=began)", "network.session(budget=600, progress=began)",
                        "collage.session(models.dense(), how='measure', store=False, progress=began)(x)"):
             with self.subTest(places):
-                status, _, err = python(f"""
-                    import threading, collage, models, numpy as np
+                status, out, err = python(f"""
+                    import threading, time, collage, models, numpy as np
                     network, x, now = collage.load("zoo:mobilenet-v2"), np.ones((2, 4), np.float32), threading.Event()
                     began = lambda _: now.set()
+                    class Slow:  # a thread that comes back to Python meanwhile is ended with its stack
+                        def __del__(self, sleep=time.sleep):
+                            sleep(1)
+                    models.slow = Slow()
                     threading.Thread(target=lambda: {places}, daemon=True).start()
-                    now.wait(60)
+                    assert now.wait(60)
+                    print("ends")
                     """)
-                self.assertEqual(status, 0, err)
+                self.assertEqual((status, out), (0, "ends\n"), err)
+
+    def test_after_the_exit_handler(self):
+        """A handler that was registered before runs after it. There the main thread places, and other threads are refused."""
+        status, out, err = python("""
+            import atexit, sys, threading
+            begin, done, faults = threading.Event(), threading.Semaphore(0), []
+            def late():
+                begin.set()
+                print(done.acquire(timeout=60) and done.acquire(timeout=60), *faults, sep="\\n")
+                print(network.tune(**brief).threads, opened(x).shape)
+            atexit.register(late)
+            import collage, models, numpy as np
+            brief = dict(threads=1, store=False, compare=0.05, regions=0, backends="portable,eigen")
+            network, x = collage.load(models.dense(2)), np.ones((2, 4), np.float32)
+            opened = collage.session(models.dense(), how="measure", **brief)
+            now = threading.Event()
+            def place(before, **options):
+                before()
+                try:
+                    collage.load("zoo:mobilenet-v2").tune(budget=600, **options)
+                except collage.CancelledError as fault:
+                    faults.append(fault)
+                done.release()
+            threading.Thread(target=place, args=(begin.wait,), daemon=True).start()
+            threading.Thread(target=place, args=(bool,), kwargs={"progress": lambda _: now.set()}, daemon=True).start()
+            assert now.wait(60)
+            """)
+        refusal = "the program ends, so this thread neither places networks nor runs sessions that measure new shapes; join it before the program ends"
+        self.assertEqual((status, out.splitlines(), err), (0, ["True", refusal, refusal, "1 (2, 3)"], ""))
 
 
 def rows_of(rows):
