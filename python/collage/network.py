@@ -94,6 +94,11 @@ def load(model: Model, *, shapes: Shapes = None, values: Values = None, requanti
         raise errors.MisuseError(f"{model!r} has fixed shapes; leave out shapes and values")
     if source.zoo is not None and requantise:
         raise errors.MisuseError(f"{model!r} rounds nothing; leave out requantise")
+    return read(source, loading)
+
+
+def read(source: Source, loading: Loading) -> Network:
+    """Reads a model: with fixed shapes if that is possible, and otherwise with open ones."""
     try:
         return Network(source, loading, source.network(loading), is_open=False)
     except errors.MisuseError as fault:

@@ -6,8 +6,13 @@ its weights in the working directory, as in ONNX Runtime.
 
 from __future__ import annotations
 
+import ctypes
 import os
-from typing import Any, Dict, List, Optional, Union
+import stat
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
+
+from collage import _handles
+from collage.network import Source
 
 from . import _errors, _types
 from ._model_file import Broken, fields, spans, text, varint
@@ -23,60 +28,195 @@ _DIMS, _TYPE, _NAME, _RAW, _EXTERNAL, _LOCATION = 1, 2, 8, 9, 13, 14
 _DEEPEST = 100  # as protobuf itself reads messages
 _MOST = 2**31 - 1  # bytes of a message of protobuf
 
-Pieces = List[Any]  # memoryviews and bytes in a row
+Pieces = List[Any]  # memoryviews, bytes and weights in a row
+InMemory = Mapping[str, Tuple[Any, int]]  # by the location: what has the contents of a file, and their length
 
 
-def whole(source: Union[str, bytes], folder: Optional[str]) -> Union[str, bytes]:
-    """The model's bytes with its weights, if these lie in another folder than the model; otherwise what was given."""
-    if isinstance(source, bytes):
-        return _with_weights(source, folder or ".")
-    if not folder:
-        return source  # they lie beside the file
+class Weights:
+    """The bytes of a tensor in a file. They are read in the end, when it is known that all of them fit."""
+
+    def __init__(self, path: str, named: str, offset: int, length: int) -> None:
+        self._path, self._named, self._offset, self._length = path, named, offset, length
+
+    def __len__(self) -> int:
+        return self._length
+
+    def read_into(self, to: memoryview) -> None:
+        """Reads them. Raises Fail if the file cannot be read, or has become shorter."""
+        try:
+            with open(self._path, "rb", buffering=0) as file:
+                file.seek(self._offset)
+                while len(to) and (got := file.readinto(to)):
+                    to = to[got:]
+        except OSError as fault:
+            raise _unreadable(self._named, os.path.dirname(self._path), fault) from fault
+        if len(to):
+            raise _errors.made(_errors.Fail, f"{self._named}became shorter while it was read; load the model again")
+
+
+class Files:
+    """The files in which weights lie: those in memory, and those of a folder."""
+
+    def __init__(self, folder: str, in_memory: InMemory) -> None:
+        self._folder, self._in_memory = folder, in_memory
+
+    def weights(self, name: str, entries: Mapping[str, str], usual: Optional[int]) -> Union[Weights, memoryview]:
+        """The bytes of a tensor. `usual` is how many it has if the model does not say."""
+        location = entries.get("location", "")
+        named = f"{name} has external data in '{location}', which "
+        try:
+            offset, length = (int(entries.get(key) or 0) for key in ("offset", "length"))
+        except ValueError:
+            offset = length = -1
+        if offset < 0 or length < 0:
+            raise _errors.made(_errors.Fail, f"{name} has external data whose offset or length is no number")
+        length = length or usual or 0
+        contents = self._contents_of(location, named) if location in self._in_memory else None
+        path = "" if contents is not None else self._path_of(location, named)
+        size = self._size_of(path, named) if contents is None else len(contents)
+        if offset > size or length > size - offset:
+            raise _errors.made(_errors.Fail, f"{named}ends before {length} bytes from byte {offset}")
+        return Weights(path, named, offset, length) if contents is None else contents[offset:offset + length]
+
+    def _contents_of(self, location: str, named: str) -> memoryview:
+        buffer, length = self._in_memory[location]
+        try:
+            return memoryview(buffer).cast("B")[:length]
+        except (TypeError, ValueError) as fault:  # no buffer, one with gaps, or a closed file
+            raise _errors.made(_errors.Fail, f"{named}cannot be read in memory: {fault}; keep its bytes until the session is made") from fault
+
+    def _path_of(self, location: str, named: str) -> str:
+        """The file, which must be inside the folder. Links may lead to other places in it."""
+        if not location or os.path.isabs(location) or "\0" in location or os.path.normpath(location).split(os.sep)[0] == "..":
+            raise _errors.made(_errors.Fail, f"{named}is no path inside a folder; external data may not be elsewhere")
+        base, path = os.path.realpath(self._folder), os.path.realpath(os.path.join(self._folder, location))
+        if os.path.commonpath([base, path]) != base:
+            raise _errors.made(_errors.Fail, f"{named}is a link that leads out of {base}; copy the data into that folder")
+        return path
+
+    def _size_of(self, path: str, named: str) -> int:
+        try:
+            about = os.stat(path)
+        except OSError as fault:
+            raise _unreadable(named, os.path.realpath(self._folder), fault) from fault
+        if not stat.S_ISREG(about.st_mode):
+            raise _errors.made(_errors.Fail, f"{named}is no file; {ENTRY} names the folder of the file")
+        return about.st_size
+
+
+def _unreadable(named: str, folder: str, fault: OSError) -> Exception:
+    return _errors.made(_errors.Fail, f"{named}cannot be read in {folder}: {fault.strerror}; {ENTRY} names its folder")
+
+
+class Assembled(Source):
+    """A model with its weights in one message. It is kept until `release`, and put together again where it is needed later.
+
+    Args:
+        model: the path of its file, or its bytes.
+        folder: where the files of its weights are.
+        files: such files that are in memory.
+    """
+
+    def __init__(self, model: Union[str, bytes], folder: str, files: InMemory) -> None:
+        super().__init__(model)
+        self._folder, self._files = os.path.abspath(folder), files
+        self._whole: Optional[bytearray] = None
+
+    def has_weights(self) -> bool:
+        """Puts the message together. False if no weights lie in other files, or if there is no such model."""
+        self._whole = self._assembled()
+        return self._whole is not None
+
+    def release(self) -> None:
+        """Gives the memory of the message back."""
+        self._whole = None
+
+    def _assembled(self) -> Optional[bytearray]:
+        model = self.data or b""
+        if self.path is not None:
+            try:
+                with open(self.path, "rb") as file:
+                    model = file.read()
+            except OSError:
+                return None  # loading says what is wrong
+        pieces = _pieces_of(model, self._folder, self._files)
+        return None if pieces is None else _joined(pieces)
+
+    def _read(self, kind: str, options: Any) -> _handles.Handle:
+        whole = self._assembled() if self._whole is None else self._whole
+        if whole is None:  # the file has changed
+            return super()._read(kind, options)
+        memory = (ctypes.c_char * len(whole)).from_buffer(whole)
+        return _handles.Handle(kind, f"{kind}_from_memory", memory, len(memory), options)
+
+
+def source_of(model: Union[str, bytes], folder: Optional[str], files: InMemory) -> Source:
+    """Where a model is read from: its file, if the weights lie beside it, and otherwise its bytes with the weights inside.
+
+    Raises Fail if a file of weights is not there, lies outside the folder or is too short.
+    """
+    plain = Source(model)
+    own = "." if isinstance(model, bytes) else os.path.dirname(os.path.abspath(model))
+    if isinstance(model, str) and not files and (not folder or _is_same(folder, own)):
+        return plain
+    assembled = Assembled(model, folder or own, files)
+    return assembled if assembled.has_weights() else plain
+
+
+def _is_same(folder: str, other: str) -> bool:
     try:
-        with open(source, "rb") as file:
-            contents = file.read()
+        return os.path.samefile(folder, other)
     except OSError:
-        return source  # loading says what is wrong
-    found = _with_weights(contents, folder)
-    return source if found is contents else found
+        return False
 
 
-def _with_weights(model: bytes, folder: str) -> bytes:
-    """The model with the weights of its other files inside; the same bytes if there are none, or if they are no model.
+def _pieces_of(model: bytes, folder: str, files: InMemory) -> Optional[Pieces]:
+    """The model with the weights of its other files inside; None if there are none, or if it is no model.
 
-    Raises Fail if such a file is not there, lies outside the folder or is too short.
+    Raises Fail if such a file is not there, lies outside the folder or is too short, or if all is too much. Nothing is read yet.
     """
     if b"location" not in model:  # every tensor with such a file has this key
-        return model
+        return None
     try:
-        pieces = _inlined(memoryview(model), 0, len(model), "model", folder, _DEEPEST)
+        pieces = _inlined(memoryview(model), 0, len(model), "model", Files(folder, files), _DEEPEST)
     except Broken:
-        return model  # loading says what is wrong
-    if pieces is None:
-        return model
-    if _size(pieces) > _MOST:
+        return None  # loading says what is wrong
+    if pieces is not None and _size(pieces) > _MOST:
         raise _errors.made(_errors.Fail, "the model has more than 2 GiB with its external data; give the path of its file beside them")
-    return b"".join(pieces)
+    return pieces
 
 
-def _inlined(data: memoryview, start: int, end: int, kind: str, folder: str, depth: int) -> Optional[Pieces]:
+def _joined(pieces: Pieces) -> bytearray:
+    whole, at = bytearray(_size(pieces)), 0
+    to = memoryview(whole)
+    for piece in pieces:
+        end = at + len(piece)
+        if isinstance(piece, Weights):
+            piece.read_into(to[at:end])
+        else:
+            to[at:end] = piece
+        at = end
+    return whole
+
+
+def _inlined(data: memoryview, start: int, end: int, kind: str, files: Files, depth: int) -> Optional[Pieces]:
     """A message with all weights inside; None if it has none outside."""
     if kind == "tensor":
-        return _tensor(data, start, end, folder)
+        return _tensor(data, start, end, files)
     if depth == 0:
         raise Broken
     pieces: Pieces = []
     kept = start
     for number, form, begin, first, last in spans(data, start, end):
         way = _WAYS[kind].get(number) if form == 2 else None
-        inner = None if way is None else _inlined(data, first, last, way, folder, depth - 1)
+        inner = None if way is None else _inlined(data, first, last, way, files, depth - 1)
         if inner is not None:
             pieces += [data[kept:begin], _varint(number << 3 | 2), _varint(_size(inner)), *inner]
             kept = last
     return [*pieces, data[kept:end]] if pieces else None
 
 
-def _tensor(data: memoryview, start: int, end: int, folder: str) -> Optional[Pieces]:
+def _tensor(data: memoryview, start: int, end: int, files: Files) -> Optional[Pieces]:
     """A tensor with its weights inside; None if they are there already."""
     found = list(fields(data, start, end))
     if (_LOCATION, 1, -1) not in found or any(number == _RAW for number, _, _ in found):
@@ -99,35 +239,8 @@ def _tensor(data: memoryview, start: int, end: int, folder: str) -> Optional[Pie
             dims += [first] if last < 0 else _packed(data, first, last)
         elif number == _TYPE and last < 0:
             element_type = first
-    weights = _read(folder, name, entries, _types.bytes_of(element_type, dims))
+    weights = files.weights(name, entries, _types.bytes_of(element_type, dims))
     return [*pieces, _varint(_RAW << 3 | 2), _varint(len(weights)), weights]
-
-
-def _read(folder: str, name: str, entries: Dict[str, str], usual: Optional[int]) -> bytes:
-    """The bytes of a tensor. `usual` is how many it has if the model does not say."""
-    location = entries.get("location", "")
-    named = f"{name} has external data in '{location}', which "
-    try:
-        offset, length = (int(entries.get(key) or 0) for key in ("offset", "length"))
-    except ValueError:
-        offset = length = -1
-    if offset < 0 or length < 0:
-        raise _errors.made(_errors.Fail, f"{name} has external data whose offset or length is no number")
-    if not location or os.path.isabs(location) or "\0" in location or ".." in location.split("/"):
-        raise _errors.made(_errors.Fail, f"{named}is no path inside a folder; external data may not be elsewhere")
-    base, path = os.path.realpath(folder), os.path.realpath(os.path.join(folder, location))
-    if os.path.commonpath([base, path]) != base:
-        raise _errors.made(_errors.Fail, f"{named}is a link that leads out of {base}; copy the data into that folder")
-    length = length or usual or 0
-    try:
-        with open(path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if offset <= size and length <= size - offset:
-                file.seek(offset)
-                return file.read(length)
-    except OSError as fault:
-        raise _errors.made(_errors.Fail, f"{named}cannot be read in {base}: {fault.strerror}; {ENTRY} names its folder") from fault
-    raise _errors.made(_errors.Fail, f"{named}ends before {length} bytes from byte {offset}")
 
 
 def _packed(data: memoryview, start: int, end: int) -> List[int]:

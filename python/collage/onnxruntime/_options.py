@@ -143,6 +143,7 @@ class SessionOptions(_Options):
         object.__setattr__(self, "_by_name", {})
         object.__setattr__(self, "_by_denotation", {})
         object.__setattr__(self, "_providers", [])
+        object.__setattr__(self, "_files", {})
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         """Sets an entry. Keys that begin with "collage." say how the session is placed; others are only kept."""

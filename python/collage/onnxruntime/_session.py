@@ -9,6 +9,8 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 import numpy as np
 
 import collage
+from collage._options import Loading
+from collage.network import read
 
 from . import _errors, _external, _notes, _profile
 from ._binding import IOBinding
@@ -60,15 +62,14 @@ class InferenceSession:
         self._model_path: Optional[str] = source if isinstance(source, str) else None
         self._model_bytes: Optional[bytes] = source if isinstance(source, bytes) else None
         self._sess_options = sess_options or SessionOptions()
-        self._source = _external.whole(source, self._sess_options._entries.get(_external.ENTRY))
-        # Its description is read when a program asks for it, perhaps in another folder.
-        self._file = ModelFile(os.path.abspath(self._source) if isinstance(self._source, str) else self._source)
+        # Its description is read when a program wants it, perhaps in another folder.
+        self._file = ModelFile(os.path.abspath(source) if isinstance(source, str) else source)
         entries = self._entries(providers, provider_options)
         entries.update(provider_entries(self._sess_options._providers, None))
         settings = Settings(self._sess_options, entries)
         self._profile = _profile.Profile(self._sess_options) if self._sess_options.enable_profiling else None
         label = "the model" if isinstance(source, bytes) else os.path.basename(source)
-        network = self._load(settings)
+        network = self._load(source, settings)
         try:
             network, plan = settings.with_plan(network)
             self._describe(network)
@@ -79,6 +80,8 @@ class InferenceSession:
             raise _errors.made(_errors.InvalidArgument, str(fault)) from fault
         except collage.CollageError as fault:
             raise _errors.made(_errors.RuntimeException, str(fault)) from fault
+        if isinstance(network._source, _external.Assembled):
+            network._source.release()
         if self._profile is not None:
             self._profile.loaded()
 
@@ -94,10 +97,12 @@ class InferenceSession:
             _notes.once(f"InferenceSession: the providers are ignored: {fault}")
             return {}
 
-    def _load(self, settings: Settings) -> collage.Network:
+    def _load(self, given: Union[str, bytes], settings: Settings) -> collage.Network:
         """Reads the model, with the extents that the options fix."""
+        options = self._sess_options
         try:
-            network = collage.load(self._source)
+            source = _external.source_of(given, options._entries.get(_external.ENTRY), options._files)
+            network = read(source, Loading(None, None))
             self._refuse_unknown(network, settings)
             wanted = {port.name: self._with_overrides(port.name, port.shape, settings) for port in network.inputs}
             fixed = {port.name: _fixed(wanted[port.name]) for port in network.inputs
@@ -106,7 +111,7 @@ class InferenceSession:
             self._checks_shapes = any(wanted[port.name] != port.shape and port.name not in fixed for port in network.inputs)
             if fixed and network.is_open:
                 whole = all(map(_is_fixed, wanted.values()))
-                network = network.with_shapes(fixed) if whole else collage.load(self._source, shapes=fixed)
+                network = network.with_shapes(fixed) if whole else read(source, Loading(fixed, None))
             elif network.is_open and all(map(_is_fixed, wanted.values())):
                 self._probe(network)
         except collage.CollageError as fault:
@@ -133,7 +138,7 @@ class InferenceSession:
         options = self._sess_options
         extents = list(_named(shape, options._by_name) or ())
         if options._by_denotation:
-            words = self._file.denotations().get(name, []) if not isinstance(self._source, str) or self._exists() else []
+            words = self._file.denotations().get(name, []) if self._exists() else []
             for at, word in enumerate(words[:len(extents)]):
                 if word in options._by_denotation and not isinstance(extents[at], int):
                     extents[at] = options._by_denotation[word]
@@ -166,11 +171,11 @@ class InferenceSession:
                 raise
 
     def _exists(self) -> bool:
-        return isinstance(self._source, bytes) or os.path.exists(self._source)
+        return self._model_path is None or os.path.exists(self._model_path)
 
     def _unreadable(self, fault: collage.CollageError) -> Exception:
         """The exception that ONNX Runtime has for a model that cannot be loaded."""
-        name = self._source if isinstance(self._source, str) else "the model"
+        name = "the model" if self._model_path is None else self._model_path
         if not self._exists():
             return _errors.made(_errors.NoSuchFile, f"Load model from {name} failed. File doesn't exist")
         sentence = str(fault)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What collage's own side of ONNX Runtime's interface does: how sessions are placed, what is noted, and what is refused."""
 import copy
+import gc
 import logging
 import os
 import pathlib
@@ -8,7 +9,9 @@ import subprocess
 import sys
 import tempfile
 import threading
+import tracemalloc
 import unittest
+from unittest import mock
 
 import numpy as np
 
@@ -21,6 +24,7 @@ import collage.onnxruntime as ort  # noqa: E402
 from collage.onnxruntime.capi.onnxruntime_pybind11_state import (Fail, InvalidArgument, InvalidGraph, InvalidProtobuf,  # noqa: E402
                                                                 NoSuchFile, NotImplemented)
 
+from collage.onnxruntime import _external  # noqa: E402
 from collage.onnxruntime._placing import Settings  # noqa: E402
 
 import networks  # noqa: E402
@@ -215,10 +219,12 @@ class Models(Case):
         self.assertEqual((session._model_path, session._model_bytes), (None, contents))
         self.assertEqual(sorted(p.name for p in pathlib.Path(far).rglob("*")), ["sub", "weights.bin"])  # nothing is left there
         for model, folder, says in ((contents, room.name, "cannot be read"), (contents, room.name + "/none", "cannot be read"),
-                                    (path("outside"), room.name, "cannot be read"),
                                     (constant((4,), "sub/weights.bin", 60, 16), far, "ends before 16 bytes from byte 60"),
                                     (constant((2**62,), "sub/weights.bin", 0, 0), far, "ends before"),
                                     (constant((2,), "../fixed.onnx", 0, 8), far, "no path inside a folder"),
+                                    (constant((2,), "sub/../../fixed.onnx", 0, 8), far, "no path inside a folder"),
+                                    (constant((2,), "../far/sub/weights.bin", 0, 8), far, "no path inside a folder"),
+                                    (constant((2,), "sub", 0, 8), far, "is no file"),
                                     (constant((2,), path("fixed"), 0, 8), far, "no path inside a folder"),
                                     (constant((2,), "sub/weights.bin", "x", 8), far, "no number"),
                                     (constant((2,), "out.bin", 0, 8), far, "leads out of")):
@@ -226,8 +232,54 @@ class Models(Case):
                 os.symlink(path("fixed"), far + "/out.bin")
                 self.addCleanup(os.remove, far + "/out.bin")
             self.refused(Fail, says, given, model, folder)
+        within = given(constant((3,), "./sub/../sub/weights.bin", 56, 12), far)
+        np.testing.assert_array_equal(within.run(None, {"x": np.zeros(3, np.float32)})[0], networks.numbers(3))
         self.refused(NoSuchFile, "doesn't exist", given, path("missing"), far)
         self.refused(InvalidProtobuf, "", given, b"location" * 9, far)
+
+    def large(self, folder, count, pieces=1):
+        """A model that adds weights of so many floats, which lie in a file of the folder."""
+        os.makedirs(folder, exist_ok=True)
+        with open(folder + "/large.bin", "wb") as file:
+            file.truncate(4 * count)
+        weights = [networks.field(5, networks.outside(f"w{k}", (count,), "large.bin", 0, 4 * count)) for k in range(pieces)]
+        adds = [networks.node("Add", [f"a{k}" if k else "x", f"w{k}"], [f"a{k + 1}" if k + 1 < pieces else "y"]) for k in range(pieces)]
+        return networks.model(networks.takes("x", "float32", "n"), *weights, *adds, networks.gives("y", "float32", "n"))
+
+    def test_memory_for_weights_in_other_files(self):
+        folder = room.name + "/elsewhere"
+        of = ort.SessionOptions()
+        of.add_session_config_entry(_external.ENTRY, folder)
+        model = self.large(folder, 2**20)
+        gc.collect()
+        tracemalloc.start()
+        self.addCleanup(tracemalloc.stop)
+        session = ort.InferenceSession(model, of)
+        now, most = tracemalloc.get_traced_memory()
+        self.assertGreater(most, 2**22)
+        self.assertLess(most, 2**22 + 2**20)  # the weights are there once
+        self.assertLess(now, 2**20)  # and are not kept
+        network = session.collage_session.network.with_shapes({"x": (2**20,)})  # which reads them again
+        self.assertEqual(network.outputs[0].shape, (2**20,))
+        # Too much is refused before it is read.
+        with mock.patch.object(_external, "_joined", side_effect=AssertionError):
+            self.refused(Fail, "more than 2 GiB", ort.InferenceSession, self.large(folder, 2**28, 2), of)
+        os.remove(folder + "/large.bin")
+
+    def test_weights_beside_the_model_whose_folder_is_named(self):
+        beside = pathlib.Path(room.name, "beside")
+        beside.mkdir()
+        (beside / "model.onnx").write_bytes(self.large(str(beside), 3))
+        os.chdir(room.name)
+        self.addCleanup(os.chdir, "/")
+        for folder in str(beside), "beside", "far/../beside":
+            of = ort.SessionOptions()
+            of.add_session_config_entry(_external.ENTRY, folder)
+            session = ort.InferenceSession("beside/model.onnx", of)
+            self.assertEqual(session.collage_session.network.name, str(beside.resolve() / "model.onnx"))  # not bytes in memory
+            np.testing.assert_array_equal(session.run(None, {"x": np.ones(3, np.float32)})[0], np.ones(3))
+        os.remove(beside / "large.bin")
+        self.refused(InvalidGraph, "does not exist", ort.InferenceSession, "beside/model.onnx", of)
 
     def test_protobuf_messages(self):
         class Message:
