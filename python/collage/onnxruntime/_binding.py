@@ -174,14 +174,13 @@ class IOBinding:
             raise
         except Exception as fault:  # ONNX Runtime has one type of exception here
             raise RuntimeError(f"Error in execution: {fault}") from fault
+        for name, value in self._outputs.items():  # before any of them is written
+            if value is not None and name not in self._ours and list(found[name].shape) != value.shape():
+                raise RuntimeError(f"Error in execution: The output OrtValue provided for output '{name}' has shape "
+                                   f"{value.shape()} but the computed output shape for this run is {list(found[name].shape)}")
         for name, value in self._outputs.items():
             array = found[name]
-            if value is not None and list(array.shape) != value.shape():
-                if name not in self._ours:
-                    raise RuntimeError(f"Error in execution: The output OrtValue provided for output '{name}' has shape "
-                                       f"{value.shape()} but the computed output shape for this run is {list(array.shape)}")
-                value = None
-            if value is None:
+            if value is None or list(array.shape) != value.shape():
                 self._outputs[name] = OrtValue(array.copy(), self._out[name]._type_name)
             else:
                 np.copyto(value.numpy(), array)

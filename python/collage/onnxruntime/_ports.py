@@ -144,3 +144,20 @@ class Inputs:
         """Raises InvalidArgument if an array has another shape than the model says."""
         for name, array in given.items():
             check_shape(self._by_name[name], array.shape)
+
+
+def is_fixed(shape: Optional[Tuple[Extent, ...]]) -> bool:
+    """Whether all extents are known."""
+    return shape is not None and all(isinstance(extent, int) for extent in shape)
+
+
+def fixed_shape(shape: Optional[Tuple[Extent, ...]]) -> Tuple[int, ...]:
+    """A shape all of whose extents are known."""
+    return tuple(extent for extent in shape or () if isinstance(extent, int))
+
+
+def named_shape(shape: Optional[Tuple[Extent, ...]], extents: Mapping[str, Any]) -> Optional[Tuple[Extent, ...]]:
+    """A shape in which named extents are replaced."""
+    if shape is None:
+        return None
+    return tuple(extents.get(extent, extent) if isinstance(extent, str) else extent for extent in shape)

@@ -18,8 +18,8 @@ from ._inner import InnerSession
 from ._model_file import Broken, ModelFile, ModelMetadata
 from ._options import RunOptions, SessionOptions
 from ._placing import Providers, Settings, provider_entries
-from ._ports import Extent, Inputs, NodeArg
-from ._values import OrtValue
+from ._ports import Extent, Inputs, NodeArg, fixed_shape, is_fixed, named_shape
+from ._values import OrtValue, update_all
 
 _KEYWORDS = {"enable_fallback", "disabled_optimizers", "read_config_from_model"}
 # Words of collage's sentences about models that it cannot run, and about graphs that are wrong.
@@ -105,14 +105,14 @@ class InferenceSession:
             network = read(source, Loading(None, None))
             self._refuse_unknown(network, settings)
             wanted = {port.name: self._with_overrides(port.name, port.shape, settings) for port in network.inputs}
-            fixed = {port.name: _fixed(wanted[port.name]) for port in network.inputs
-                     if wanted[port.name] != port.shape and _is_fixed(wanted[port.name])}
+            fixed = {port.name: fixed_shape(wanted[port.name]) for port in network.inputs
+                     if wanted[port.name] != port.shape and is_fixed(wanted[port.name])}
             # Extents of an input of which others stay open are not the library's to know. Runs are checked here.
             self._checks_shapes = any(wanted[port.name] != port.shape and port.name not in fixed for port in network.inputs)
             if fixed and network.is_open:
-                whole = all(map(_is_fixed, wanted.values()))
+                whole = all(map(is_fixed, wanted.values()))
                 network = network.with_shapes(fixed) if whole else read(source, Loading(fixed, None))
-            elif network.is_open and all(map(_is_fixed, wanted.values())):
+            elif network.is_open and all(map(is_fixed, wanted.values())):
                 self._probe(network)
         except collage.CollageError as fault:
             raise self._unreadable(fault) from fault
@@ -125,7 +125,7 @@ class InferenceSession:
         """Keeps the inputs and outputs, as the options fix them."""
         open_shapes = self._wanted_shapes if network.is_open else {}
         self._inputs_meta = [NodeArg(port.name, port.type, port.dtype, open_shapes.get(port.name, port.shape)) for port in network.inputs]
-        self._outputs_meta = [NodeArg(port.name, port.type, port.dtype, _named(port.shape, self._extents)) for port in network.outputs]
+        self._outputs_meta = [NodeArg(port.name, port.type, port.dtype, named_shape(port.shape, self._extents)) for port in network.outputs]
         self._output_names = [arg.name for arg in self._outputs_meta]
         self._feeds = Inputs(self._inputs_meta)
         self._checks_shapes = self._checks_shapes and network.is_open
@@ -136,13 +136,13 @@ class InferenceSession:
         if shape is None:
             return shape if given is None or None in given else given
         options = self._sess_options
-        extents = list(_named(shape, options._by_name) or ())
+        extents = list(named_shape(shape, options._by_name) or ())
         if options._by_denotation:
             words = self._file.denotations().get(name, []) if self._exists() else []
             for at, word in enumerate(words[:len(extents)]):
                 if word in options._by_denotation and not isinstance(extents[at], int):
                     extents[at] = options._by_denotation[word]
-        extents = list(_named(tuple(extents), {key: value[0] for key, value in settings.shapes.items() if len(value) == 1}) or ())
+        extents = list(named_shape(tuple(extents), {key: value[0] for key, value in settings.shapes.items() if len(value) == 1}) or ())
         if given is not None and (len(given) != 1 or len(shape) == 1):
             if len(given) != len(extents):
                 raise _errors.made(_errors.InvalidArgument, f"collage.shapes gives {name} {len(given)} extents, and it has {len(extents)}")
@@ -165,7 +165,7 @@ class InferenceSession:
     def _probe(self, network: collage.Network) -> None:
         """Raises what is wrong with a model of fixed inputs. Its outputs' shapes may depend on data, which is not wrong."""
         try:
-            network.with_shapes({port.name: _fixed(port.shape) for port in network.inputs})
+            network.with_shapes({port.name: fixed_shape(port.shape) for port in network.inputs})
         except collage.CollageError as fault:
             if any(words in str(fault) for words in _UNSUPPORTED + _WRONG):
                 raise
@@ -300,8 +300,7 @@ class InferenceSession:
         if not fetches:
             fetches.extend(results)
         elif len(fetches) == len(results):
-            for into, result in zip(fetches, results):
-                into.update_inplace(result.numpy())
+            update_all(fetches, [result.numpy() for result in results])
         else:
             raise RuntimeError(f"there are {len(fetches)} values for {len(results)} outputs; give one for each, or an empty OrtValueVector")
 
@@ -429,19 +428,3 @@ def _each_once(names: Sequence[str], results: Mapping[str, np.ndarray]) -> List[
 
 def _is_unsupported(sentence: str) -> bool:
     return any(words in sentence for words in _UNSUPPORTED)
-
-
-def _is_fixed(shape: Optional[Tuple[Extent, ...]]) -> bool:
-    return shape is not None and all(isinstance(extent, int) for extent in shape)
-
-
-def _fixed(shape: Optional[Tuple[Extent, ...]]) -> Tuple[int, ...]:
-    """A shape of which _is_fixed is true."""
-    return tuple(extent for extent in shape or () if isinstance(extent, int))
-
-
-def _named(shape: Optional[Tuple[Extent, ...]], extents: Mapping[str, Any]) -> Optional[Tuple[Extent, ...]]:
-    """A shape in which named extents are replaced."""
-    if shape is None:
-        return None
-    return tuple(extents.get(extent, extent) if isinstance(extent, str) else extent for extent in shape)

@@ -269,11 +269,7 @@ class OrtValue:
 
         ONNX Runtime copies the bytes of any array with as many; that is refused here.
         """
-        given = np.asarray(np_arr)
-        if given.dtype != self._array.dtype or given.shape != self._array.shape:
-            raise RuntimeError(f"the value is {self.data_type()} of shape {self.shape()}, and the array "
-                               f"{_types.described(given.dtype)} of shape {list(given.shape)}; give an array that fits")
-        np.copyto(self._array, given)
+        update_all([self], [np_arr])
 
 
 class OrtValueVector(List[OrtValue]):
@@ -299,6 +295,23 @@ class OrtValueVector(List[OrtValue]):
         """DLPack capsules of all values, or what `to_tensor` makes of each capsule."""
         capsules = [value.to_dlpack() for value in self]
         return capsules if to_tensor is None else [to_tensor(capsule) for capsule in capsules]
+
+
+def update_all(values: Sequence[OrtValue], given: Sequence[Any]) -> None:
+    """Copies arrays to the memory of values. Raises RuntimeError, before anything is written, if one of them does not fit."""
+    new = [np.asarray(array) for array in given]
+    for at, (value, array) in enumerate(zip(values, new)):
+        which = f"value {at}" if len(new) > 1 else "the value"
+        if not isinstance(value, OrtValue):
+            raise TypeError(f"{which} is of type {type(value).__name__}; give an OrtValue")
+        into = value.numpy()
+        if array.dtype != into.dtype or array.shape != into.shape:
+            raise RuntimeError(f"{which} is {value.data_type()} of shape {value.shape()}, and the array "
+                               f"{_types.described(array.dtype)} of shape {list(array.shape)}; give an array that fits")
+        if not into.flags.writeable:
+            raise RuntimeError(f"{which} is in memory that cannot be written; give a value of an array that can")
+    for value, array in zip(values, new):
+        np.copyto(value.numpy(), array)
 
 
 def array_of(value: Union[OrtValue, np.ndarray]) -> np.ndarray:

@@ -439,6 +439,27 @@ class Inputs(Case):
         self.refused(RuntimeError, "[1, 3]", linear.run_with_ortvaluevector, None, ["x"], feeds, ["y"], vector, [])
         self.refused(RuntimeError, "1 values for 2 outputs", linear.run_with_ortvaluevector, None, ["x"], feeds, ["y", "y"], vector, [])
 
+    def test_values_are_written_all_or_none(self):
+        session = ort.InferenceSession(path("two_outputs"))
+        feeds, names = [ort.OrtValue.ortvalue_from_numpy(X)], ["label", "probabilities"]
+        fixed = np.zeros((2, 3), np.float32)
+        fixed.flags.writeable = False
+        for second, says in ((np.zeros((3, 3), np.float32), "value 1 is tensor(float) of shape [3, 3]"),
+                             (np.zeros((2, 3)), "value 1 is tensor(double)"), (fixed, "value 1 is in memory that cannot be written")):
+            first = np.full(2, -7)
+            fetches = [ort.OrtValue.ortvalue_from_numpy(array) for array in (first, second)]
+            self.refused(RuntimeError, says, session.run_with_ortvaluevector, None, ["x"], feeds, names, fetches, [])
+            np.testing.assert_array_equal(first, [-7, -7])
+        self.refused(TypeError, "value 1 is of type ndarray", session.run_with_ortvaluevector, None, ["x"], feeds, names,
+                     [ort.OrtValue.ortvalue_from_numpy(first), fixed], [])
+        self.refused(RuntimeError, "cannot be written", ort.OrtValue.ortvalue_from_numpy(fixed).update_inplace, np.ones((2, 3), np.float32))
+        binding = session.io_binding()
+        binding.bind_cpu_input("x", X)
+        binding.bind_ortvalue_output("label", ort.OrtValue.ortvalue_from_numpy(first))
+        binding.bind_ortvalue_output("probabilities", ort.OrtValue.ortvalue_from_numpy(np.zeros((3, 3), np.float32)))
+        self.refused(RuntimeError, "'probabilities' has shape [3, 3]", session.run_with_iobinding, binding)
+        np.testing.assert_array_equal(first, [-7, -7])
+
     def test_devices(self):
         OrtDevice = ort.OrtDevice
         for device in (OrtDevice("cpu", 0, 3), OrtDevice(0, 0, 3), OrtDevice(OrtDevice.cpu(), 0, 0, 3), OrtDevice.make("cpu", 3)):
