@@ -6,7 +6,7 @@ import copy
 import enum
 import operator
 import os
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 import collage
 
@@ -113,6 +113,13 @@ class _Options:
         return str(self._entries[key])
 
 
+class _Files(Dict[str, Tuple[Any, int]]):
+    """Contents of files in memory. Copies of options share them."""
+
+    def __deepcopy__(self, _: Any) -> _Files:
+        return _Files(self)
+
+
 class SessionOptions(_Options):
     """Options of a session. Those of ONNX Runtime's that have no counterpart are accepted, and do nothing.
 
@@ -143,7 +150,7 @@ class SessionOptions(_Options):
         object.__setattr__(self, "_by_name", {})
         object.__setattr__(self, "_by_denotation", {})
         object.__setattr__(self, "_providers", [])
-        object.__setattr__(self, "_files", {})
+        object.__setattr__(self, "_files", _Files())
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         """Sets an entry. Keys that begin with "collage." say how the session is placed; others are only kept."""
@@ -177,6 +184,22 @@ class SessionOptions(_Options):
     def add_initializer(self, name: str, ortvalue: Any) -> None:
         """Refused: weights come from the model."""
         raise _errors.made(_errors.NotImplemented, f"{name}: weights cannot be given besides the model; save them in its file")
+
+    def add_external_initializers_from_files_in_memory(self, file_names: Sequence[str], buffers: Sequence[Any],
+                                                       lengths: Sequence[int]) -> None:
+        """Takes the contents of files with weights from memory, by the names that the model has for them.
+
+        The contents are read when a session is made, and must stay until then.
+        """
+        if not len(file_names) == len(buffers) == len(lengths):
+            raise _errors.made(_errors.InvalidArgument, f"there are {len(file_names)} names of files, {len(buffers)} buffers and "
+                                                        f"{len(lengths)} lengths; give one of each for each file")
+        for name, buffer, length in zip(file_names, buffers, lengths):
+            size, length = memoryview(buffer).nbytes, operator.index(length)
+            if not 0 <= length <= size:
+                raise _errors.made(_errors.InvalidArgument, f"{name} has {size} bytes in memory, and its length is {length}; give the "
+                                                            "number of its bytes")
+            self._files[_text(name)] = buffer, length
 
     def add_external_initializers(self, names: Any, ortvalues: Any) -> None:
         """Refused: weights come from the model."""

@@ -3,6 +3,7 @@
 import copy
 import gc
 import logging
+import mmap
 import os
 import pathlib
 import subprocess
@@ -280,6 +281,24 @@ class Models(Case):
             np.testing.assert_array_equal(session.run(None, {"x": np.ones(3, np.float32)})[0], np.ones(3))
         os.remove(beside / "large.bin")
         self.refused(InvalidGraph, "does not exist", ort.InferenceSession, "beside/model.onnx", of)
+
+    def test_weights_in_files_in_memory(self):
+        weights, model = pathlib.Path(room.name, "far/sub/weights.bin").read_bytes(), pathlib.Path(path("outside")).read_bytes()
+        wanted = ort.InferenceSession(path("linear")).run(None, {"x": X})[0]
+        with open(room.name + "/far/sub/weights.bin", "rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        for given in model, path("outside"):
+            for buffer in weights, bytearray(weights), np.frombuffer(weights, np.float32), mapped:
+                of = ort.SessionOptions()
+                of.add_external_initializers_from_files_in_memory(["sub/weights.bin"], [buffer], [len(weights)])
+                session = ort.InferenceSession(given, copy.copy(of))
+                np.testing.assert_allclose(session.run(None, {"x": X})[0], wanted, rtol=1e-5)
+        mapped.close()  # nothing holds its memory
+        self.refused(Fail, "cannot be read in memory", ort.InferenceSession, model, of)
+        of.add_external_initializers_from_files_in_memory(["sub/weights.bin"], [weights], [len(weights) - 8])
+        self.refused(Fail, "ends before", ort.InferenceSession, model, of)
+        for given, says in ((([], [b""], [0]), "0 names of files, 1 buffers and 1 lengths"), ((["a"], [b"12"], [3]), "2 bytes in memory")):
+            self.refused(InvalidArgument, says, of.add_external_initializers_from_files_in_memory, *given)
 
     def test_protobuf_messages(self):
         class Message:
