@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
@@ -56,6 +56,20 @@ class InnerSession:
         """["CPUExecutionProvider"]."""
         return self._session.get_providers()
 
+    def get_provider_options(self) -> Dict[str, Dict[str, str]]:
+        """{"CPUExecutionProvider": {}}."""
+        return self._session.get_provider_options()
+
+    def get_tuning_results(self) -> List[Any]:
+        """[]: such results are of other providers."""
+        return self._session.get_tuning_results()
+
+    def set_tuning_results(self, results: Sequence[Any], error_on_invalid: bool = False) -> None:
+        """Without effect."""
+
+    def set_ep_dynamic_options(self, options: Mapping[str, str]) -> None:
+        """Without effect."""
+
     def end_profiling(self) -> str:
         """The name of the profile's file."""
         return self._session.end_profiling()
@@ -68,6 +82,16 @@ class InnerSession:
                             run_options: Optional[RunOptions]) -> OrtValueVector:
         """As InferenceSession.run_with_ort_values, with the inputs first."""
         return OrtValueVector(self._session.run_with_ort_values(output_names, input_feed, run_options))
+
+    def run_async(self, output_names: Sequence[str], input_feed: Mapping[str, Any],
+                  callback: Callable[[List[np.ndarray], Any, str], Any], user_data: Any, run_options: Optional[RunOptions]) -> None:
+        """As InferenceSession.run_async."""
+        self._session.run_async(output_names, input_feed, callback, user_data, run_options)
+
+    def run_with_ortvaluevector(self, run_options: Optional[RunOptions], feed_names: Sequence[str], feeds: Sequence[OrtValue],
+                                fetch_names: Sequence[str], fetches: List[OrtValue], fetch_devices: Sequence[Any]) -> None:
+        """As InferenceSession.run_with_ortvaluevector."""
+        self._session.run_with_ortvaluevector(run_options, feed_names, feeds, fetch_names, fetches, fetch_devices)
 
     def run_with_iobinding(self, iobinding: SessionIOBinding, run_options: Optional[RunOptions]) -> None:
         """As InferenceSession.run_with_iobinding, with an inner binding."""

@@ -251,6 +251,18 @@ class InferenceSession:
     def _provider_options(self) -> Dict[str, Dict[str, str]]:
         return self.get_provider_options()
 
+    @property
+    def _fallback_providers(self) -> List[str]:
+        return self.get_providers()
+
+    @property
+    def _overridable_initializers(self) -> List[NodeArg]:
+        return self.get_overridable_initializers()
+
+    @property
+    def _profiling_start_time_ns(self) -> int:
+        return self.get_profiling_start_time_ns()
+
     def get_tuning_results(self) -> List[Any]:
         """[]: such results are of other providers. Plans keep what collage measures."""
         return []

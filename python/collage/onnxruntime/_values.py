@@ -46,8 +46,8 @@ def extents_of(shape: Sequence[int]) -> List[int]:
     return extents
 
 
-def at_address(pointer: int, name: str, shape: Sequence[int]) -> np.ndarray:
-    """The memory at an address as an array of the type that collage calls `name`. The caller keeps the memory alive."""
+def at_address(pointer: int, name: str, shape: Sequence[int], owner: Any = None) -> np.ndarray:
+    """The memory at an address as an array of the type that collage calls `name`. The array keeps `owner` alive."""
     extents = extents_of(shape)
     dtype = _types.NUMPY[name]
     size = int(np.prod(extents, dtype=np.int64)) * dtype.itemsize
@@ -56,7 +56,8 @@ def at_address(pointer: int, name: str, shape: Sequence[int]) -> np.ndarray:
     address = operator.index(pointer)
     if address == 0:
         raise ValueError("the address of a tensor with elements is 0; give that of its first element")
-    memory = (ctypes.c_byte * size).from_address(address)
+    memory: Any = (ctypes.c_byte * size).from_address(address)
+    memory.owner = owner
     return np.frombuffer(memory, dtype=np.uint8).view(dtype).reshape(extents)
 
 
@@ -275,7 +276,22 @@ class OrtValue:
 class OrtValueVector(List[OrtValue]):
     """Values in a row, as a binding returns them: a list, with ONNX Runtime's names for what lists do."""
 
-    push_back = list.append
+    def push_back(self, value: Any, is_bool_tensor: bool = False) -> None:
+        """Adds a value, or one in the memory of a DLPack capsule or of a tensor of another library."""
+        self.append(value if isinstance(value, OrtValue) else OrtValue.from_dlpack(value, is_bool_tensor))
+
+    def push_back_batch(self, tensors: Sequence[Any], data_ptrs: Sequence[int], element_types: Sequence[Any],
+                        shapes: Sequence[Sequence[int]], devices: Sequence[OrtDevice]) -> None:
+        """Adds values in the memory of dense tensors of another library, and keeps these alive."""
+        if not len(tensors) == len(data_ptrs) == len(element_types) == len(shapes) == len(devices):
+            raise ValueError("the tensors, addresses, types, shapes and devices differ in number; give one of each for each value")
+        for tensor, address, kind, shape in zip(tensors, data_ptrs, element_types, shapes):
+            name = _types.element_type(kind)
+            self.append(OrtValue(at_address(address, name, shape, tensor), name))
+
+    def bool_tensor_indices(self) -> List[int]:
+        """Which of the values are of bool."""
+        return [at for at, value in enumerate(self) if value.element_type() == _types.NUMBER["bool"]]
 
     def reserve(self, count: int) -> None:
         """Without effect: lists grow by themselves."""

@@ -12,6 +12,7 @@ import tempfile
 import threading
 import tracemalloc
 import unittest
+import weakref
 from unittest import mock
 
 import numpy as np
@@ -478,6 +479,31 @@ class Inputs(Case):
         binding.bind_ortvalue_output("probabilities", ort.OrtValue.ortvalue_from_numpy(np.zeros((3, 3), np.float32)))
         self.refused(RuntimeError, "'probabilities' has shape [3, 3]", session.run_with_iobinding, binding)
         np.testing.assert_array_equal(first, [-7, -7])
+
+    def test_inner_names(self):
+        session, done, seen = ort.InferenceSession(path("linear")), threading.Event(), []
+        inner, wanted = session._sess, session.run(None, {"x": X})[0]
+        inner.run_async(["y"], {"x": X}, lambda *of: (seen.append(of), done.set()), 7, None)
+        self.assertTrue(done.wait(60))
+        np.testing.assert_array_equal(seen[0][0][0], wanted)
+        self.assertEqual(seen[0][1:], (7, ""))
+        Vector = ort.capi._pybind_state.OrtValueVector
+        tensors, feeds, fetches = [X.copy()], Vector(), Vector()
+        feeds.push_back_batch(tensors, [tensors[0].ctypes.data], [np.float32], [X.shape], [ort.OrtDevice("cpu", 0, 0)])
+        gone = weakref.ref(tensors[0])
+        del tensors[:]
+        inner.run_with_ortvaluevector(None, ["x"], feeds, ["y"], fetches, [])
+        np.testing.assert_array_equal(fetches[0].numpy(), wanted)
+        self.assertIsNotNone(gone())  # the vector keeps it
+        del feeds[:]
+        self.assertIsNone(gone())
+        self.refused(ValueError, "differ in number", feeds.push_back_batch, [X], [], [np.float32], [X.shape], [])
+        feeds.push_back(X.__dlpack__())
+        feeds.push_back(np.array([1, 0], np.uint8).__dlpack__(), True)
+        self.assertEqual((feeds[0].data_ptr(), feeds.bool_tensor_indices()), (X.ctypes.data, [1]))
+        self.assertEqual((session._fallback_providers, session._overridable_initializers, session._profiling_start_time_ns),
+                         (["CPUExecutionProvider"], [], 0))
+        self.assertEqual((inner.get_provider_options(), inner.get_tuning_results()), ({"CPUExecutionProvider": {}}, []))
 
     def test_devices(self):
         OrtDevice = ort.OrtDevice
