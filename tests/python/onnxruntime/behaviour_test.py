@@ -133,13 +133,15 @@ class Placing(Case):
         x[0, 0, 5, 5] = np.nan
         os.environ["COLLAGE_ORT_HOW"], how = "measure", os.environ["COLLAGE_ORT_HOW"]
         self.addCleanup(os.environ.__setitem__, "COLLAGE_ORT_HOW", how)
-        session = ort.InferenceSession(path("keeps"), options(keep_non_finite="1", store=room.name + "/keeps.db", budget_s="1.5"))
-        y = session.run(None, {"x": x})[0]
-        self.assertTrue(np.isnan(y[:, :, 4:7, 4:7]).all())
-        self.assertEqual(int(np.isnan(y).sum()), 16 * 9)
-        # A plan with other kernels is not read for it.
-        kept, = pathlib.Path(room.name, "keeps.db.plans").iterdir()
-        self.assertIn("keep_non_finite", kept.name)
+        if any(backend["name"] == "onednn" and backend["available"] for backend in collage.system()["backends"]):
+            # Its fastest kernel turns NaN into 0. A plan with that kernel is not read with the entry.
+            words = dict(backends="onednn", store=room.name + "/keeps.db", budget_s="1.5")
+            for entries, count in ({}, 0), ({"keep_non_finite": "1"}, 16 * 9):
+                y = ort.InferenceSession(path("keeps"), options(**words, **entries)).run(None, {"x": x})[0]
+                self.assertEqual(int(np.isnan(y).sum()), count)
+            self.assertTrue(np.isnan(y[:, :, 4:7, 4:7]).all())
+            kept = sorted(file.stem.partition("-keep")[1] for file in pathlib.Path(room.name, "keeps.db.plans").iterdir())
+            self.assertEqual(kept, ["", "-keep"])
         fixed = ort.InferenceSession(path("any_image"), options(keep_non_finite="1", shapes="images=1x3x8x8", store="none", budget_s="1"))
         self.assertFalse(fixed.collage_session.is_open)
         quick = options(keep_non_finite="1")
