@@ -5,7 +5,7 @@ import ctypes
 import threading
 import weakref
 from collections.abc import Mapping
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import numpy as np
 
@@ -195,7 +195,7 @@ class OpenRunner:
                 context.last.append(weakref.ref(lent))
         return results
 
-    def info(self) -> dict[str, int | float]:
+    def info(self) -> dict[str, Union[int, float]]:
         with self.session as pointer:
             now = _abi.filled("session_get_info", _abi.SessionInfo, pointer)
         return {"engines": now.engines, "made": now.made, "given_back": now.given_back, "packed_bytes": now.packed_bytes,

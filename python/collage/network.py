@@ -10,14 +10,13 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _abi, _handles, _options, arrays, errors, ports
+from ._hints import Unpack
 from ._options import Backends, Loading, Placing, Rules, Shapes, Store, Values
 from .plan import Plan
 from .progress import ProgressOption, Watch
 from .samples import Keep, SampleOption, Samples
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack  # type checkers bring it; nothing needs it at run time
-
     from .session import Session, SessionOptions
 
 __all__ = ["Model", "Network", "load"]

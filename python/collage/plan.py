@@ -4,7 +4,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _abi, _explain, _handles, _options
 
@@ -88,7 +88,7 @@ class Plan(_handles.Unpicklable):
         """The plan as text: backends, costs, runs end to end, and what was refused why."""
         return _explain.of_plan(self.data)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: Union[str, os.PathLike[str]]) -> None:
         """Writes a plan file in one step: a failure leaves an existing file unchanged.
 
         Raises:

@@ -7,10 +7,11 @@ import dataclasses
 import os
 import typing
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Optional, TypedDict, Union
+from typing import Any, Optional, TypedDict, Union
 
 from . import _abi, _explain, _handles, arrays, errors, ports
 from ._fixed import FixedRunner, wrong_names
+from ._hints import Unpack
 from ._open import OpenRunner, Sequence
 from ._options import Backends, Placing, Rules, Shapes, Store, _mapping, whole
 from ._pool import Pool, Turns
@@ -21,9 +22,6 @@ from .network import Model, Network, Source, load
 from .plan import Plan
 from .progress import ProgressOption, Watch
 from .trace import How, Trace, how_of
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack  # type checkers bring it; nothing needs it at run time
 
 __all__ = ["Session", "Step", "session"]
 

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Tuning, plans and their files, progress, what callbacks raise, the log, and texts for people."""
+import importlib
 import inspect
 import io
 import json
 import os
 import pathlib
+import pkgutil
 import tempfile
+import typing
 import unittest
 from unittest import mock
 
@@ -227,6 +230,22 @@ class Library(unittest.TestCase):
         from collage.session import SessionOptions
         names = list(inspect.signature(collage.Session.__init__).parameters)[3:]
         self.assertEqual(sorted(SessionOptions.__annotations__), sorted(names))
+
+    def test_annotations_resolve(self):
+        """Of all functions and classes of the package: programs make arguments or checks of them."""
+        names = [info.name for info in pkgutil.walk_packages(collage.__path__, "collage.") if not info.name.endswith("__main__")]
+        count = 0
+        for name in "collage", *names:
+            module = importlib.import_module(name)
+            own = [thing for thing in vars(module).values() if getattr(thing, "__module__", None) == name]
+            members = [member for thing in own if inspect.isclass(thing) for member in vars(thing).values()]
+            for thing in own + members:
+                thing = getattr(thing, "fget", None) or getattr(thing, "func", None) or getattr(thing, "__func__", thing)
+                if inspect.isfunction(thing) or inspect.isclass(thing):
+                    with self.subTest(f"{name}: {thing.__qualname__}"):
+                        typing.get_type_hints(thing)
+                    count += 1
+        self.assertGreater(count, 500)
 
     def test_all_that_is_exported(self):
         for name in collage.__all__:

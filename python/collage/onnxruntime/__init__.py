@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from . import capi
+from . import _binding, _inner, capi
 from ._binding import IOBinding
 from ._inner import SessionIOBinding
 from ._model_file import ModelMetadata
@@ -32,6 +32,10 @@ __all__ = [
 ]
 
 __version__ = VERSION
+
+# Annotations name classes of modules that need each other. Here typing.get_type_hints finds all of them.
+vars(_binding).update(InferenceSession=InferenceSession)
+vars(_inner).update(InferenceSession=InferenceSession, IOBinding=IOBinding)
 
 _NAME = __name__
 

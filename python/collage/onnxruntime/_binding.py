@@ -11,11 +11,11 @@ from collage import arrays
 
 from . import _types
 from ._inner import SessionIOBinding
+from ._options import RunOptions
 from ._ports import NodeArg, array_for
 from ._values import OrtDevice, OrtValue, OrtValueVector, at_address, only_cpu
 
 if TYPE_CHECKING:
-    from ._options import RunOptions
     from ._session import InferenceSession
 
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, 
 
 import numpy as np
 
+from ._model_file import ModelMetadata
+from ._options import RunOptions, SessionOptions
+from ._ports import NodeArg
 from ._values import OrtDevice, OrtValue, OrtValueVector
 
 if TYPE_CHECKING:
     from ._binding import IOBinding
-    from ._model_file import ModelMetadata
-    from ._options import RunOptions, SessionOptions
-    from ._ports import NodeArg
     from ._session import InferenceSession
 
 
