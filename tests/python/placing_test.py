@@ -42,6 +42,10 @@ class Plans(unittest.TestCase):
             session = network.session(again)
             np.testing.assert_array_equal(session(numbers(2, 4)), network.session(plan)(numbers(2, 4)))
             self.assertIs(session.plan, again)
+            odd = os.path.join(folder, os.fsdecode(b"\xff.json"))  # no UTF-8
+            plan.save(odd)
+            self.assertEqual(network.load_plan(os.fsencode(odd)).cost_ms, plan.cost_ms)
+            self.assertIn(b"\xff.json", os.listdir(os.fsencode(folder)))
             opened = collage.load(models.dense())
             fixed = opened.load_plan(os.fspath(path))  # the shapes are in the file
             self.assertEqual(fixed.network.inputs[0].shape, (2, 4))
