@@ -52,9 +52,10 @@ _USED, _USED_VERSIONED = b"used_dltensor", b"used_dltensor_versioned"
 class Memory:
     """Memory of others for ``numpy.asarray``, which keeps this object, and so `owner`, alive."""
 
-    def __init__(self, address: int, shape: tuple[int, ...], dtype: np.dtype[Any], owner: Any,
+    def __init__(self, address: int, shape: tuple[int, ...], number: int, owner: Any,
                  strides: Optional[tuple[int, ...]] = None, read_only: bool = False) -> None:
-        self.owner = owner
+        self.owner, self.number = owner, number
+        dtype = ports.accepted(number)[-1]
         self.__array_interface__ = {"version": 3, "data": (address, read_only), "shape": shape, "typestr": dtype.str,
                                     "strides": strides}
 
@@ -65,8 +66,16 @@ def array_over(address: int, shape: tuple[int, ...], number: int, owner: Any, st
     dtypes = ports.accepted(number)
     if 0 in shape or not address:
         return np.empty(shape, dtypes[0])
-    array = np.asarray(Memory(address, shape, dtypes[-1], owner, strides, read_only))
+    array = np.asarray(Memory(address, shape, number, owner, strides, read_only))
     return array if len(dtypes) == 1 else array.view(dtypes[0])
+
+
+def foreign_type(array: np.ndarray[Any, Any]) -> Optional[int]:
+    """The collage_dtype of an array of `array_over` if numpy has no such type: its dtype may be that of the bytes."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return base.number if isinstance(base, Memory) and ports.is_foreign(base.number) else None
 
 
 class _Owner:

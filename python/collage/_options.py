@@ -22,10 +22,11 @@ _TINY = 1e-6  # seconds; 0 is the default in C
 class Loading:
     """A collage_network_options with all that it points to."""
 
-    def __init__(self, shapes: Shapes, values: Values, requantise: bool = False) -> None:
+    def __init__(self, shapes: Shapes, values: Values, requantise: bool = False, numbers: Optional[Mapping[str, int]] = None) -> None:
         self.shapes = {name: arrays.extents_of(shape, f"input {name}") for name, shape in _mapping(shapes, "shapes").items()}
         self.values = {name: _value(value, name) for name, value in _mapping(values, "values").items()}
         self.requantise = bool(requantise)
+        self.numbers = {name: (numbers or {}).get(name) or _number(value) for name, value in self.values.items()}
         self._alive: list[Any] = []
         self.struct = _abi.new(_abi.NetworkOptions, requantise=self.requantise)
         if self.shapes:
@@ -34,7 +35,7 @@ class Loading:
             self.struct.shape_count = len(self.shapes)
         if self.values:
             self.struct.values = (_abi.InputValue * len(self.values))(*(
-                _abi.InputValue(_name(name), ports.number_of(value.dtype), value.ndim, self._extents(value.shape),
+                _abi.InputValue(_name(name), self.numbers[name], value.ndim, self._extents(value.shape),
                                 arrays.address_of(value), value.nbytes) for name, value in self.values.items()))
             self.struct.value_count = len(self.values)
 
@@ -45,7 +46,11 @@ class Loading:
 
     def with_shapes(self, shapes: Shapes) -> Loading:
         """The same with more shapes."""
-        return Loading({**self.shapes, **_mapping(shapes, "shapes")}, self.values, self.requantise)
+        return Loading({**self.shapes, **_mapping(shapes, "shapes")}, self.values, self.requantise, self.numbers)
+
+    def with_numbers(self, numbers: Mapping[str, int]) -> Loading:
+        """The same with element types of values, for types that numpy lacks: their dtype does not say which one it is."""
+        return Loading(self.shapes, self.values, self.requantise, numbers)
 
 
 def _mapping(given: Any, what: str) -> Mapping[Any, Any]:
@@ -73,6 +78,12 @@ def _value(value: Any, name: str) -> arrays.Array:
     if array.ndim > _abi.MAX_RANK:
         raise errors.MisuseError(f"{what} has {array.ndim} dimensions, and networks have at most {_abi.MAX_RANK}")
     return np.array(array, order="C", copy=True)  # the network is made later, and again for other shapes
+
+
+def _number(value: arrays.Array) -> int:
+    number = ports.number_of(value.dtype)
+    assert number is not None  # _value has refused others
+    return number
 
 
 def path_of(path: Any, what: str) -> bytes:

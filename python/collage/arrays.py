@@ -9,7 +9,7 @@ from typing import Any, NoReturn, Optional, Union
 import numpy as np
 
 from . import _abi, _dlpack, errors
-from .ports import Port, accepted
+from .ports import Port, accepted, is_foreign, type_name
 
 Array = np.ndarray[Any, Any]
 #: What a run takes for an input: a numpy array, or anything with ``__dlpack__``, the buffer protocol or ``__array__``.
@@ -80,15 +80,24 @@ def _memory_of(value: Any) -> Any:
         return None
 
 
-def wrong_type(what: str, dtype: np.dtype[Any], port: Port) -> errors.MisuseError:
-    wanted = accepted(port.number)
+def foreign_type(array: Array) -> Optional[str]:
+    """The element type of an array of another package if numpy has no such type; otherwise None."""
+    number = _dlpack.foreign_type(array)
+    return None if number is None else type_name(number)
+
+
+def wrong_type(what: str, array: Array, port: Port) -> errors.MisuseError:
+    wanted, dtype, foreign = accepted(port.number), array.dtype, foreign_type(array)
     if not dtype.isnative and dtype.newbyteorder() in wanted:
         return errors.MisuseError(f"{what} has the other byte order ({dtype.str}); convert it, as by array.astype("
                                   f"{wanted[0].name!r})")
     names = port.type if len(wanted) == 1 and wanted[0].name == port.type else (
         f"{port.type} (as dtype {' or '.join(d.name for d in wanted)})")
-    return errors.MisuseError(f"{what} has elements of type {dtype.name or dtype.str}, and the network takes {names}; convert it, as by "
-                              f"array.astype({wanted[0].name!r})")
+    have = foreign or dtype.name or dtype.str
+    remedy = f"convert it, as by array.astype({wanted[0].name!r})"
+    if foreign is not None or (len(wanted) == 1 and is_foreign(port.number)):  # a cast of the bytes would give other numbers
+        remedy = f"convert it to {port.type}, as by the package ml_dtypes"
+    return errors.MisuseError(f"{what} has elements of type {have}, and the network takes {names}; {remedy}")
 
 
 def wrong_shape(what: str, shape: Sequence[int], wanted: str) -> errors.MisuseError:
@@ -107,8 +116,9 @@ def of_port(value: ArrayLike, port: Port, what: str) -> Array:
     It is `value`'s own memory where that is dense and aligned, and otherwise a copy.
     """
     array = as_array(value, what)
-    if array.dtype not in accepted(port.number):
-        raise wrong_type(what, array.dtype, port)
+    foreign = None if isinstance(value, np.ndarray) else foreign_type(array)
+    if array.dtype not in accepted(port.number) or foreign not in (None, port.type):
+        raise wrong_type(what, array, port)
     check_shape(array.shape, port, what)
     if not (array.flags.c_contiguous and array.flags.aligned):
         array = np.array(array, order="C", copy=True)

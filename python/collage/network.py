@@ -106,9 +106,10 @@ def read(source: Source, loading: Loading) -> Network:
         # Open shapes, or shapes that data decides: a session reads such a model. If it does not either, its own sentence
         # is about the model, and not about shapes.
         try:
-            if loading.values:
-                _check_values(_declared(source, None), loading.values)
-            handle = _declared(source, loading.values)
+            numbers = _checked_numbers(_declared(source, None), loading.values) if loading.values else {}
+            if numbers != loading.numbers:
+                return read(source, loading.with_numbers(numbers))
+            handle = _declared(source, loading)
         except errors.MisuseError as again:
             raise again from (None if str(again) == str(fault) else fault)
         network = Network(source, loading, handle, is_open=True)
@@ -117,16 +118,16 @@ def read(source: Source, loading: Loading) -> Network:
         return network
 
 
-def _declared(source: Source, values: Values) -> _handles.Handle:
-    """A session of the model as the file declares its shapes. It is not run."""
-    loading = Loading(None, values)
+def _declared(source: Source, given: Optional[Loading]) -> _handles.Handle:
+    """A session of the model with the given values and the shapes that the file declares. It is not run."""
+    loading = Loading(None, None) if given is None else Loading(None, given.values, numbers=given.numbers)
     options = _abi.new(_abi.SessionOptions, loading=ctypes.pointer(loading.struct))
     options.placing = ctypes.pointer(Placing(how="priority", store=False).struct)
     return source.session(options)
 
 
-def _check_values(handle: _handles.Handle, values: Mapping[str, arrays.Array]) -> None:
-    """Refuses values that the inputs of a session do not take. The library looks at them at a run only."""
+def _checked_numbers(handle: _handles.Handle, values: Mapping[str, arrays.Array]) -> dict[str, int]:
+    """The element types of the inputs that get values. Refuses values that they do not take; the library looks at them at a run only."""
     with handle as pointer:
         count = _abi.filled("session_get_info", _abi.SessionInfo, pointer).inputs
         declared = {port.name: port for port in ports.open_ports(pointer, "input", count)}
@@ -134,6 +135,7 @@ def _check_values(handle: _handles.Handle, values: Mapping[str, arrays.Array]) -
         if name not in declared:
             raise errors.MisuseError(f"values: the model has no input {name}; it takes {', '.join(map(str, declared.values()))}")
         arrays.of_port(value, declared[name], f"the value of input {name}")
+    return {name: declared[name].number for name in values}
 
 
 class Network(_handles.Unpicklable, ports.InputsAndOutputs[tuple[ports.Port, ...]]):

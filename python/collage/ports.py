@@ -41,6 +41,11 @@ def accepted(number: int) -> tuple[np.dtype[Any], ...]:
         return (bytes_of,)
 
 
+def is_foreign(number: int) -> bool:
+    """Whether numpy has no such type, so that without ml_dtypes arrays of it have the dtype of their bytes."""
+    return _TYPES[number - 1][1].startswith("ml:")
+
+
 @functools.lru_cache(maxsize=None)
 def number_of(dtype: np.dtype[Any]) -> Optional[int]:
     """The collage_dtype of a dtype; None if it has none."""

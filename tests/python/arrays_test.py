@@ -11,6 +11,7 @@ import collage
 import models
 from collage import _dlpack, ports
 
+UINT16 = 4  # of ONNX
 QUICK = {"how": "priority", "threads": 1, "store": False}
 
 _new = ctypes.pythonapi.PyCapsule_New
@@ -107,6 +108,28 @@ class DLPack(unittest.TestCase):
         whole = double([3], models.INT64)
         np.testing.assert_array_equal(whole(Producer(np.arange(3), (0, 64))), [0, 2, 4])
 
+    def test_the_names_of_other_types(self):
+        """Without ml_dtypes their dtype is that of the bytes. Such a tensor is not taken for one of that type."""
+        bits, small = np.full((2, 2), 0x3F80, np.uint16), np.full((2, 2), 0x38, np.uint8)
+        for tensor, name in (Producer(bits, (4, 16)), "bfloat16"), (Producer(small, (10, 8)), "float8"):
+            for kind in models.FLOAT, UINT16 if name == "bfloat16" else models.UINT8:
+                with self.assertRaisesRegex(collage.MisuseError, f"input x has elements of type {name}.*, and the network takes [a-z0-9]+; "
+                                                                 "convert it"):
+                    double([2, 2], kind)(tensor)
+        lent = double([2, 2], models.BFLOAT16).run(bits)["y"]
+        np.testing.assert_array_equal(double([2, 2], models.BFLOAT16)(lent).view(np.uint16), bits + 0x100)
+
+    def test_values_of_other_types(self):
+        bits = np.full((2, 2), 0x3F80, np.uint16)
+        other = models.value("z", models.FLOAT, [3])
+        summed = models.model([models.node("Add", ["x", "x"], ["y"]), models.node("Add", ["z", "z"], ["w"])],
+                              [models.value("x", models.BFLOAT16, ["N", 2]), other], [models.value("y", models.BFLOAT16, ["N", 2]),
+                                                                                      models.value("w", models.FLOAT, [3])])
+        for value in bits, Producer(bits, (4, 16)):
+            network = collage.load(summed, values={"x": value})
+            y = network.session(**QUICK).run({"z": np.ones(3, np.float32)})["y"]
+            np.testing.assert_array_equal(y.view(np.uint16), bits + 0x80)
+
     def test_a_tensor_of_numpy(self):
         class Foreign:
             def __init__(self, of):
@@ -161,7 +184,7 @@ class Types(unittest.TestCase):
         y = session(bits)
         self.assertEqual((port.type, y.dtype), ("bfloat16", port.dtype))
         np.testing.assert_array_equal(y.view(np.uint16), [0x4000, 0xC080])
-        with self.assertRaisesRegex(collage.MisuseError, "the network takes bfloat16"):
+        with self.assertRaisesRegex(collage.MisuseError, r"the network takes bfloat16.*; convert it"):
             session(np.ones(2, np.float32))
         try:
             import ml_dtypes

@@ -57,10 +57,17 @@ def _from_list(arg: NodeArg, value: Any) -> np.ndarray:
     return plain.astype(arg._dtype)
 
 
-def _refuse_type(arg: NodeArg, dtype: np.dtype) -> None:
-    remedy = "text is not supported" if dtype.kind in "OUS" else f"convert it by .astype(numpy.{arg._dtype})"
-    raise _errors.made(_errors.InvalidArgument, f"Unexpected input data type. Actual: ({_types.described(dtype)}) , expected: "
-                                                f"({arg.type}) for input '{arg.name}'; {remedy}")
+def _refuse_type(arg: NodeArg, dtype: np.dtype, foreign: Optional[str] = None) -> None:
+    """Refuses an array. `foreign` is the type of its elements if numpy has no such type."""
+    if dtype.kind in "OUS":
+        remedy = "text is not supported"
+    elif foreign or _types.is_foreign(arg._type_name):  # a cast of the bytes would give other numbers
+        remedy = f"convert it to {arg._type_name}, as by the package ml_dtypes"
+    else:
+        remedy = f"convert it by .astype(numpy.{arg._dtype})"
+    actual = _types.spelled(foreign) if foreign else _types.described(dtype)
+    raise _errors.made(_errors.InvalidArgument, f"Unexpected input data type. Actual: ({actual}) , expected: ({arg.type}) for input "
+                                                f"'{arg.name}'; {remedy}")
 
 
 def array_for(arg: NodeArg, value: Any) -> np.ndarray:
@@ -78,7 +85,7 @@ def _typed(arg: NodeArg, value: Any) -> np.ndarray:
     if isinstance(value, OrtValue):
         given = value.numpy()
         if value.data_type() != arg.type:
-            _refuse_type(arg, given.dtype)
+            _refuse_type(arg, given.dtype, value._type if _types.is_foreign(value._type) else None)
         return given.view(arg._dtype)
     if isinstance(value, np.ndarray):
         given = value
@@ -88,6 +95,9 @@ def _typed(arg: NodeArg, value: Any) -> np.ndarray:
         return _from_list(arg, value)
     else:
         given = arrays.as_array(value, f"input '{arg.name}'")
+        foreign = arrays.foreign_type(given)
+        if foreign not in (None, arg._type_name):
+            _refuse_type(arg, given.dtype, foreign)
     if given.dtype == arg._dtype:
         return given
     if given.dtype.byteorder in "<>" and given.dtype.newbyteorder("=") == arg._dtype:

@@ -312,7 +312,7 @@ class InferenceSession:
         if not fetches:
             fetches.extend(results)
         elif len(fetches) == len(results):
-            update_all(fetches, [result.numpy() for result in results])
+            update_all(fetches, results)
         else:
             raise RuntimeError(f"there are {len(fetches)} values for {len(results)} outputs; give one for each, or an empty OrtValueVector")
 

@@ -60,6 +60,11 @@ def spelled(name: str) -> str:
     return f"tensor({_TABLE[name][0]})"
 
 
+def is_foreign(name: str) -> bool:
+    """Whether numpy has no such type."""
+    return _TABLE[name][2] != name
+
+
 def name_of(dtype: np.dtype) -> Optional[str]:
     """The collage type of a numpy type; None if there is none, as for text."""
     return _BY_DTYPE.get(dtype.newbyteorder("=") if dtype.byteorder in "<>" else dtype)

@@ -191,7 +191,7 @@ class OrtValue:
         array = arrays.as_array(data if hasattr(data, "__dlpack__") else _Capsule(data), "the tensor")
         if not array.flags.c_contiguous:
             raise RuntimeError("the tensor is not dense and row-major; make it contiguous first")
-        return cls(array.view(np.bool_) if is_bool_tensor and array.dtype == np.uint8 else array)
+        return cls(array.view(np.bool_) if is_bool_tensor and array.dtype == np.uint8 else array, arrays.foreign_type(array))
 
     def numpy(self) -> np.ndarray:
         """The tensor as an array, in the same memory."""
@@ -314,16 +314,18 @@ class OrtValueVector(List[OrtValue]):
 
 
 def update_all(values: Sequence[OrtValue], given: Sequence[Any]) -> None:
-    """Copies arrays to the memory of values. Raises RuntimeError, before anything is written, if one of them does not fit."""
-    new = [np.asarray(array) for array in given]
-    for at, (value, array) in enumerate(zip(values, new)):
+    """Copies arrays, or other values, to the memory of values. Raises RuntimeError, before anything is written, if one does not fit."""
+    new = [np.asarray(one) for one in given]
+    for at, (value, one, array) in enumerate(zip(values, given, new)):
         which = f"value {at}" if len(new) > 1 else "the value"
         if not isinstance(value, OrtValue):
             raise TypeError(f"{which} is of type {type(value).__name__}; give an OrtValue")
         into = value.numpy()
-        if array.dtype != into.dtype or array.shape != into.shape:
-            raise RuntimeError(f"{which} is {value.data_type()} of shape {value.shape()}, and the array "
-                               f"{_types.described(array.dtype)} of shape {list(array.shape)}; give an array that fits")
+        kind = one.data_type() if isinstance(one, OrtValue) else _types.described(array.dtype)
+        is_other = isinstance(one, OrtValue) and one.data_type() != value.data_type()
+        if is_other or array.dtype != into.dtype or array.shape != into.shape:
+            raise RuntimeError(f"{which} is {value.data_type()} of shape {value.shape()}, and the array {kind} of shape "
+                               f"{list(array.shape)}; give an array that fits")
         if not into.flags.writeable:
             raise RuntimeError(f"{which} is in memory that cannot be written; give a value of an array that can")
     for value, array in zip(values, new):

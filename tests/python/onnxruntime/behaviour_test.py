@@ -521,6 +521,12 @@ class Inputs(Case):
         value = ort.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, 16)
         self.assertEqual((value.data_type(), value.element_type(), value.tensor_size_in_bytes()), ("tensor(bfloat16)", 16, 4))
         self.refused(RuntimeError, "2 bytes", ort.OrtValue.ortvalue_from_numpy_with_onnx_type, bits, 1)
+        session, words = ort.InferenceSession(path("ids")), "Actual: (tensor(bfloat16)) , expected: (tensor(int64))"
+        self.refused(InvalidArgument, words, session.run, None, {"ids": value})
+        self.refused(InvalidArgument, words, session.io_binding().bind_input, "ids", "cpu", 0, 16, [2], bits.ctypes.data)
+        vector = ort.capi._pybind_state.OrtValueVector([ort.OrtValue.ortvalue_from_numpy_with_onnx_type(np.zeros(2, np.int64), 13)])
+        self.refused(RuntimeError, "is tensor(uint64) of shape [2], and the array tensor(int64)", session.run_with_ortvaluevector, None,
+                     ["ids"], [ort.OrtValue.ortvalue_from_numpy(np.ones(2, np.int64))], ["twice"], vector, [])
         self.refused(RuntimeError, "use 'cpu'", ort.OrtValue.ortvalue_from_numpy, X, "cuda", 0)
 
 
