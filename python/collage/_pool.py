@@ -89,12 +89,17 @@ class Pool:
         with self._lock:
             if self._closed:
                 raise errors.MisuseError("the session is closed; make another one")
-            if self._executor is None:
-                self._threads = set()
-                self._executor = concurrent.futures.ThreadPoolExecutor(threads(), "collage", _begin, (self._threads, turns))
-            if turns is None:
-                return self._executor.submit(call, *arguments)
-            return _submit_in_turn(self._executor, turns, call, arguments)
+            try:
+                if self._executor is None:
+                    self._threads = set()
+                    self._executor = concurrent.futures.ThreadPoolExecutor(threads(), "collage", _begin, (self._threads, turns))
+                if turns is None:
+                    return self._executor.submit(call, *arguments)
+                return _submit_in_turn(self._executor, turns, call, arguments)
+            except RuntimeError as fault:
+                if "shutdown" not in str(fault):  # as where no thread can begin
+                    raise
+                raise errors.ProgramEndsError("the program ends, so run_async begins no run any more; use run") from fault
 
     def close(self) -> None:
         """Waits for calls that have begun, and cancels the others."""

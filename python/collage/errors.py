@@ -28,6 +28,10 @@ class CancelledError(CollageError):
     status = CANCELLED
 
 
+class ProgramEndsError(CancelledError):
+    """The program ends, and this call would keep it from its end."""
+
+
 def of_status(status: int, sentence: str) -> CollageError:
     """The exception of a status of the C interface."""
     kind = {MISUSE: MisuseError, CANCELLED: CancelledError}.get(status, CollageError)

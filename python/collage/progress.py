@@ -137,8 +137,8 @@ class _Calls:
 
 
 def _program_ends() -> errors.CancelledError:
-    return errors.CancelledError("the program ends, so this thread neither places networks nor runs sessions that measure new shapes; "
-                                 "join it before the program ends")
+    return errors.ProgramEndsError("the program ends, so this thread neither places networks nor runs sessions that measure new shapes; "
+                                   "join it before the program ends")
 
 
 _calls = _Calls()

@@ -176,6 +176,25 @@ class Processes(unittest.TestCase):
                     """)
                 self.assertEqual((status, out), (0, "ends\n"), err)
 
+    def test_asynchronous_runs_at_the_end(self):
+        status, out, err = python("""
+            import atexit, collage, collage.onnxruntime, models, numpy as np
+            x, opened = np.ones((2, 4), np.float32), dict(how="priority", threads=1, store=False)
+            sessions = [collage.session(models.dense(2), **opened),
+                        collage.session(models.carried(), carried={"total_next": "total", "seen_next": "seen"}, **opened)]
+            def late():
+                for session, given in zip(sessions, (x, x[:, :2])):
+                    for _ in range(2):
+                        try:
+                            session.run_async(given)
+                        except collage.CancelledError as fault:
+                            print(fault)
+                    print(len(session.run(given)))  # which no place in the queue holds up
+            atexit.register(late)
+            """)
+        refusal = "the program ends, so run_async begins no run any more; use run"
+        self.assertEqual((status, out.splitlines(), err), (0, [refusal, refusal, "1", refusal, refusal, "2"], ""))
+
     def test_after_the_exit_handler(self):
         """A handler that was registered before runs after it. There the main thread places, and other threads are refused."""
         status, out, err = python("""
@@ -183,12 +202,16 @@ class Processes(unittest.TestCase):
             begin, done, faults = threading.Event(), threading.Semaphore(0), []
             def late():
                 begin.set()
-                print(done.acquire(timeout=60) and done.acquire(timeout=60), *faults, sep="\\n")
+                print(all(done.acquire(timeout=60) for _ in range(3)), *faults, sep="\\n")
                 print(network.tune(**brief).threads, opened(x).shape)
             atexit.register(late)
             import collage, models, numpy as np
             brief = dict(threads=1, store=False, compare=0.05, regions=0, backends="portable,eigen")
-            network, x = collage.load(models.dense(2)), np.ones((2, 4), np.float32)
+            import collage.onnxruntime as ort
+            network, x, options = collage.load(models.dense(2)), np.ones((2, 4), np.float32), ort.SessionOptions()
+            for entry in "how=measure", "store=none", "backends=eigen":
+                options.add_session_config_entry(*("collage." + entry).split("="))
+            peer = ort.InferenceSession(models.dense(), options)
             opened = collage.session(models.dense(), how="measure", **brief)
             now = threading.Event()
             def place(before, **options):
@@ -198,12 +221,20 @@ class Processes(unittest.TestCase):
                 except collage.CancelledError as fault:
                     faults.append(fault)
                 done.release()
+            def run():
+                begin.wait()
+                try:
+                    peer.run(None, {"x": x})
+                except Exception as fault:
+                    faults.append(str(fault).removeprefix("[collage] : 1 : FAIL : "))
+                done.release()
+            threading.Thread(target=run, daemon=True).start()
             threading.Thread(target=place, args=(begin.wait,), daemon=True).start()
             threading.Thread(target=place, args=(bool,), kwargs={"progress": lambda _: now.set()}, daemon=True).start()
             assert now.wait(60)
             """)
         refusal = "the program ends, so this thread neither places networks nor runs sessions that measure new shapes; join it before the program ends"
-        self.assertEqual((status, out.splitlines(), err), (0, ["True", refusal, refusal, "1 (2, 3)"], ""))
+        self.assertEqual((status, out.splitlines(), err), (0, ["True", *3 * [refusal], "1 (2, 3)"], ""))
 
 
 def rows_of(rows):

@@ -10,6 +10,7 @@ import numpy as np
 
 import collage
 from collage._options import Loading
+from collage.errors import ProgramEndsError
 from collage.network import read
 
 from . import _errors, _external, _notes, _profile
@@ -398,6 +399,8 @@ class InferenceSession:
 
     def _failed(self, fault: collage.CollageError, arrays: Dict[str, np.ndarray]) -> Exception:
         """The exception that ONNX Runtime has for a run that failed."""
+        if isinstance(fault, ProgramEndsError):
+            return _errors.made(_errors.Fail, str(fault))
         if isinstance(fault, collage.CancelledError):
             return _errors.made(_errors.Fail, "Exiting due to terminate flag being set to true.")
         if isinstance(fault, collage.MisuseError):
