@@ -83,7 +83,8 @@ class Files:
         try:
             return memoryview(buffer).cast("B")[:length]
         except (TypeError, ValueError) as fault:  # no buffer, one with gaps, or a closed file
-            raise _errors.made(_errors.Fail, f"{named}cannot be read in memory: {fault}; keep its bytes until the session is made") from fault
+            raise _errors.made(_errors.Fail, f"{named}cannot be read in memory: {fault}; keep its bytes until the session is "
+                                             "made") from fault
 
     def _path_of(self, location: str, named: str) -> str:
         """The file, which must be inside the folder. Links may lead to other places in it."""
