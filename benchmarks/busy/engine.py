@@ -13,6 +13,8 @@ import sys
 import time
 from typing import Any
 
+from peers.errors import Failure, sentence_of
+
 
 def times_ms(run: Any, seconds: float) -> list[float]:
     """One time for each run. The last run may end after the time is up."""
@@ -24,11 +26,19 @@ def times_ms(run: Any, seconds: float) -> list[float]:
     return found
 
 
+def waits(library: Any, wanted: str) -> None:
+    """Sets how threads wait. A Failure where they wait otherwise: the row would have another engine's figures."""
+    library.call("collage_set_waiting", wanted.encode())
+    found = library.system()["waiting_policy"]
+    if found != wanted:
+        raise Failure(f"threads of {library.path} wait by the policy {found}, not {wanted}: unset OMP_WAIT_POLICY, GOMP_SPINCOUNT "
+                      "and COLLAGE_WAIT_BRIEFLY")
+
+
 def main() -> int:
     events = os.fdopen(int(sys.argv[1]), "w", buffering=1, encoding="utf-8")
     from peers import child
     from peers.collage_library import Library
-    from peers.errors import sentence_of
 
     try:
         task = json.loads(sys.stdin.readline())
@@ -36,7 +46,7 @@ def main() -> int:
         library = None
         if engine["kind"] == "collage":
             library = Library(task["library"])
-            library.call("collage_set_waiting", engine["waiting"].encode())
+            waits(library, engine["waiting"])
         made = child.made(task, engine, library)
         made.bind(child.inputs_of(task))
         events.write(json.dumps({"ready": True}) + "\n")

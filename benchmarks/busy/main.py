@@ -8,7 +8,7 @@ import os
 import pathlib
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from busy.surroundings import Surroundings, competitors, limited
@@ -26,20 +26,27 @@ OURS_ALL = (OURS, LONG_WAITING, ONE_THREAD)
 MEDIAN_BAR, TAIL_BAR, CALM_BAR, QUOTA_BAR = 1.1, 1.3, 0.98, 1.0
 BENCHMARKS = pathlib.Path(__file__).resolve().parents[1]
 NETWORKS = ("mobilenet-v2", "bert-paper", "resnet50")
+NOTHING_SET: Mapping[str, str] = {}
+# The library has threads wait briefly from the moment when it is loaded, unless this is set. Later choices cannot undo that.
+VARIABLES = {LONG_WAITING: {"COLLAGE_WAIT_BRIEFLY": "0"}}
 
 
 class Engine:
     """An engine in a process of its own. It sleeps until it is asked to run."""
 
-    def __init__(self, python: str, task: dict[str, Any], log: pathlib.Path) -> None:
+    def __init__(self, python: str, task: dict[str, Any], log: pathlib.Path, variables: Mapping[str, str] = NOTHING_SET) -> None:
         reading, writing = os.pipe()
-        settings = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(BENCHMARKS)}
+        settings = {**os.environ, **variables, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(BENCHMARKS)}
         with open(log, "ab") as errors:
             self._process = subprocess.Popen([python, "-P", "-m", "busy.engine", str(writing)], stdin=subprocess.PIPE,
                                              stdout=errors, stderr=errors, pass_fds=[writing], env=settings, text=True)
         os.close(writing)
         self._events = os.fdopen(reading, encoding="utf-8")
-        self._ask(json.dumps(task))
+        try:
+            self._ask(json.dumps(task))
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def pid(self) -> int:
@@ -170,7 +177,7 @@ class Comparison:
         engines: dict[str, Engine] = {}
         try:
             for name, change in changes.items():
-                engines[name] = Engine(self.python, {**task, **change}, self.log)
+                engines[name] = Engine(self.python, {**task, **change}, self.log, VARIABLES.get(name, NOTHING_SET))
         except BaseException:
             close(engines)
             raise

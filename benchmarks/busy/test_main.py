@@ -1,10 +1,12 @@
 """The figures and bars of the comparison beside busy processes."""
+import os
 import pathlib
+import sys
 import tempfile
 import unittest
 from unittest import mock
 
-from busy import main
+from busy import engine, main
 from busy.surroundings import Surroundings, competitors, group_with
 from peers.errors import Failure, Mistake
 
@@ -32,6 +34,33 @@ def made_by_a_kernel(groups: pathlib.Path, files: tuple[str, ...]) -> dict[str, 
     with mock.patch.object(pathlib.Path, "mkdir", mkdir):
         folder = group_with(1.5, groups)
     return {file.name: file.read_text() for file in folder.iterdir()}
+
+
+class Policy(unittest.TestCase):
+    """The library's own answers are in tests/c/waiting.py."""
+
+    def test_only_the_long_waiting_sets_a_variable(self):
+        self.assertEqual(main.VARIABLES, {main.LONG_WAITING: {"COLLAGE_WAIT_BRIEFLY": "0"}})
+
+    def test_variables_reach_the_engine(self):
+        with tempfile.TemporaryDirectory() as name:
+            python = pathlib.Path(name) / "python"
+            python.write_text(f"#!{sys.executable}\nimport json, os, sys\n"
+                              "with os.fdopen(int(sys.argv[-1]), 'w') as events:\n"
+                              "    events.write(json.dumps({'failed': str(os.environ.get('COLLAGE_WAIT_BRIEFLY'))}))\n")
+            python.chmod(0o755)
+            for variables, seen in ((main.VARIABLES[main.LONG_WAITING], "0"), ({}, "None")):
+                with mock.patch.dict(os.environ):
+                    os.environ.pop("COLLAGE_WAIT_BRIEFLY", None)
+                    self.assertRaisesRegex(Failure, f"^{seen}$", main.Engine, str(python), {}, pathlib.Path(name) / "log", variables)
+
+    def test_another_policy_is_a_failure(self):
+        library = mock.Mock(path="libcollage.so")
+        library.system.return_value = {"waiting_policy": "brief"}
+        engine.waits(library, "brief")
+        library.call.assert_called_with("collage_set_waiting", b"brief")
+        self.assertRaisesRegex(Failure, "^threads of libcollage.so wait by the policy brief, not default: unset ", engine.waits, library,
+                               "default")
 
 
 class Figures(unittest.TestCase):

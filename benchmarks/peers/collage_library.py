@@ -80,6 +80,7 @@ class Library:
             raise Failure(f"{path}: has version {abi} of the C interface, and this program knows version {ABI_VERSION}")
         for text in ("collage_version", "collage_last_error", "collage_dtype_name"):
             getattr(self._library, text).restype = ctypes.c_char_p
+        self.path = path
         self.version: str = self._library.collage_version().decode()
         self.run = self._library.collage_context_run  # looked up once: it stands in what is timed
         self.run.argtypes = [ctypes.c_void_p]
