@@ -157,7 +157,8 @@ class placement_search {
       if (!measure_parts_of(result)) return result;
     }
   }
-  /// Measures the unmeasured kernels and conversions of a result. Returns whether there were any.
+  /// Measures the unmeasured kernels and conversions of a result. Returns whether there were any. Stops where the time for kernels is
+  /// up meanwhile: the next search may do without the others.
   bool measure_parts_of(const search_result& result) {
     std::vector<std::uint32_t> wanted;
     for (const std::uint32_t chosen : result.found.chosen)
@@ -172,7 +173,11 @@ class placement_search {
     for (const auto& [c, candidate] : view_.conversions_of(result))
       if (candidate && !known_.layouts.conversions()->is_measured(*candidate)) converted.insert(*candidate);
     if (wanted.empty() && converted.empty()) return false;
-    for (const std::uint32_t s : wanted) measurer_.measure(s);
+    const bool was_over = known_.task.until.is_over_for_kernels();
+    for (const std::uint32_t s : wanted) {
+      if (!was_over && known_.task.until.is_over_for_kernels()) return true;
+      measurer_.measure(s);
+    }
     for (const std::uint32_t c : converted)
       if (known_.task.until.is_over_for_kernels())
         measurer_.model_conversion(c, thresholds.budget.conversions * known_.layouts.conversions()->cost_of(c));

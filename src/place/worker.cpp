@@ -102,6 +102,11 @@ class worker_client::state {
   std::string run(const question& q, std::vector<std::size_t>& open, std::vector<measured_candidate>& found) {
     bool is_puzzling = false;
     while (!open.empty()) {
+      // A request may be large. It is not written again for each candidate that is left.
+      if (q.setup.give_up && q.setup.give_up()) {
+        while (!open.empty()) refuse(open, open.back(), "the time was up before it was measured", found);
+        return {};
+      }
       const outcome o = ask(q, open, found);
       if (o.what == fate::measured) return {};
       if (o.what == fate::cannot) return o.why;

@@ -632,6 +632,21 @@ TEST_F(worker, builds_no_more_kernels_than_one_when_its_slot_is_over) {
   EXPECT_EQ(client.where(), "in a worker");
 }
 
+TEST_F(worker, is_given_up_once_for_all_candidates) {
+  const c::graph network = one_relu();
+  measurement m(network);
+  const auto start = std::chrono::steady_clock::now();
+  m.setup.give_up = [start] { return std::chrono::steady_clock::now() - start > std::chrono::milliseconds(300); };
+  worker_client client;
+  const auto found = m.in(client, relus_with(m, {deed::none, deed::sleep_at_build, deed::hang}));
+  ASSERT_EQ(found.size(), 5U);
+  for (const auto& f : found) EXPECT_TRUE(f.refusal.starts_with("the time was up ")) << f.refusal;
+  EXPECT_EQ(client.restarts(), 0U);  // no request is written again for those that are left
+  EXPECT_EQ(client.process(), 0);
+  m.setup.give_up = {};
+  EXPECT_GT(m.in(client, relus_with(m, {deed::none}))[0].cost_ms, 0.0);
+}
+
 TEST_F(worker, is_ended_where_the_caller_throws) {
   const c::graph network = one_relu();
   measurement m(network);
