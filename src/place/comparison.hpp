@@ -52,14 +52,15 @@ class comparison {
         trials_(known, regions, measurer, runs_) {}
 
   /// Compares a plan's placement with its baselines, and makes it the fastest placement that ran. Returns the last search. If the
-  /// caller cancels this, the plan is the fastest of the complete rounds, and the cancellation is passed on.
+  /// caller cancels this, the plan is the fastest of the complete rounds, and the cancellation is passed on. If the time is up before
+  /// one is complete, the plan stays as it is.
   search_result run(plan& made) {
     try {
       return run_all(made);
     } catch (const cancellation&) {
       made = so_far(std::move(made));
       throw;
-    }
+    } catch (const no_round&) { return search_.best(); }
   }
 
   /// The report of the search over regions.
@@ -74,7 +75,10 @@ class comparison {
     placement_race& race = runs_.race();
     runs_.set_incumbent(race.add(made.chosen));
     std::erase_if(made.singles, [this](const placement& s) { return !runs_.may_be_selected(s); });
-    for (const placement& s : made.singles) singles_.push_back(race.add(s, race_role::baseline));
+    for (const placement& s : made.singles) {
+      runs_.require_time();
+      singles_.push_back(race.add(s, race_role::baseline));
+    }
     const place_options& options = known_.task.options;
     if (known_.errors.is_needed()) add_unrounded();
     if (options.previous != nullptr) previous_ = add_previous(*options.previous);

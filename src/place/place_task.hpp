@@ -31,6 +31,9 @@ namespace {
 /// Thrown where the caller's `cancel` returns true. No std::exception, so that nothing takes it for a fault of a kernel.
 struct cancellation {};
 
+/// Thrown where the time is long over before a round of whole runs is complete. No std::exception, either.
+struct no_round {};
+
 /// The end of placing: the budget is used up, or the caller's `stop` returns true.
 class deadline {
  public:

@@ -59,7 +59,7 @@ class whole_runs {
   /// Runs rounds. If the machine turns out to be faster than at the start, all kernels and placements are timed again.
   void run(const race_options& how) {
     const auto is_over = [this] { return task_.until.is_over(); };
-    const auto check = [this] { task_.until.check(); };
+    const auto check = [this] { require_time(); };
     for (;;) {
       if (measurer_.distrusts() != distrusts_ && !is_over()) {  // by this function, or while kernels were measured
         measurer_.replace_distrusted();
@@ -69,6 +69,13 @@ class whole_runs {
       race_.run(how, is_over, check);
       if (is_over() || !measurer_.distrust_slow_start()) return;
     }
+  }
+
+  /// Throws `no_round` if the time is long over and no round is complete: building engines and the first calls may take longer than the
+  /// budget. Throws `cancellation`, too.
+  void require_time() const {
+    task_.until.check();
+    if (race_.log().size() == 0 && task_.until.is_long_over()) throw no_round();
   }
 
   /// Whether a placement may become the plan.
