@@ -23,7 +23,7 @@ inline std::string store_named(const std::string* name, std::string& problem) {
 }
 
 /// The hold-ups of the process, as JSON.
-inline json holdups_to_json(const place_holdups& held) {
+inline json holdups_to_json(const process_holdups& held) {
   const double part = held.periods == 0 ? 0.0 : static_cast<double>(held.throttled) / static_cast<double>(held.periods);
   return {{"periods", held.periods},
           {"throttled", held.throttled},

@@ -13,6 +13,7 @@
 #include <collage/place/refusal.hpp>
 #include <collage/run/algorithm.hpp>
 #include <collage/run/backend_table.hpp>
+#include <collage/run/holdups.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/run/plan.hpp>
 #include <collage/run/precision.hpp>
@@ -70,17 +71,6 @@ struct place_switch {
   std::size_t kernels = 0;  ///< how many kernels ran both ways; `ms` is the median of their differences
 };
 
-/// How the system kept the process from processors while it measured kernels and compared placements. Times then vary more, and
-/// all threads wait for one that stands still.
-struct place_holdups {
-  std::size_t periods = 0;  ///< of the quota of processor time that held it up most (run/limits.hpp); 0 without a quota
-  std::size_t throttled = 0;  ///< of these, periods in which it used up the quota and stood still
-  double throttled_s = 0;     ///< for so long
-  double waited_s = 0;  ///< that threads waited for a processor, summed over threads; 0 if the system does not count it
-  std::size_t preempted = 0;  ///< how often a thread of the placing process had to leave its processor to another
-  std::string advice;         ///< what held it up and what to do, in sentences; empty if nothing did to speak of
-};
-
 /// A report of placing, beyond the plan itself.
 struct place_report {
   std::size_t candidates = 0;  ///< at all places of the network, without its subgraphs
@@ -109,7 +99,7 @@ struct place_report {
   std::vector<place_switch> switches;  ///< empty if costs predict end-to-end times without them
   std::string where;                   ///< in_a_worker, or "in this process" and why; empty if nothing was measured
   std::string unstored;                ///< why measurements could not be written to the store; empty if they were
-  place_holdups holdups;               ///< how the system kept the process from its processors meanwhile
+  process_holdups holdups;             ///< how the system kept the process from its processors meanwhile
 };
 
 /// The result of placing: a plan, and a report of how it was made.

@@ -17,6 +17,7 @@
 #include <collage/place/refusal.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/engine.hpp>
+#include <collage/run/holdups.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/run/plan.hpp>
 #include <collage/run/processor.hpp>
@@ -36,7 +37,6 @@
 #include "coverage.hpp"
 #include "explanation.hpp"
 #include "fixed_work.hpp"
-#include "holdups.hpp"
 #include "kept_costs.hpp"
 #include "modelled_kernels.hpp"
 #include "place_rules.hpp"

@@ -21,6 +21,7 @@
 #include <collage/op/kind.hpp>
 #include <collage/place/measuring.hpp>
 #include <collage/run/backend_table.hpp>
+#include <collage/run/holdups.hpp>
 #include <collage/run/kernel.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -35,7 +36,6 @@
 #include <utility>
 #include <vector>
 #include "fixed_work.hpp"
-#include "holdups.hpp"
 #include "request.hpp"
 #include "sub_graph.hpp"
 #include "wire.hpp"

@@ -327,7 +327,7 @@ class Placed(Case):
 
     def test_bench(self):
         done = self.json_of("bench", BERT, "--plan", self.plan, "--seconds", "1")
-        self.assertEqual(list(done), ["network", "threads", "precision", "best_single", "ratio", "plans", "arena_bytes",
+        self.assertEqual(list(done), ["network", "threads", "precision", "best_single", "ratio", "plans", "holdups", "arena_bytes",
                                       "arena_lower_bound"])
         self.assertTrue(0 < done["arena_lower_bound"] <= done["arena_bytes"] <= 1.05 * done["arena_lower_bound"])
         self.assertEqual((done["network"], done["threads"], done["precision"]), (BERT, 1, "fp32"))

@@ -8,11 +8,12 @@ import resource
 import shutil
 import sqlite3
 import subprocess
+import sys
 import time
 import unittest
 
 import models
-from program import PROGRAM, Case, complete_backend, environment
+from program import MOBILENET, PROGRAM, Case, complete_backend, environment
 
 QUICK = ("--threads", "1", "--regions", "0", "--budget", "20")
 OTHER_USER = 12345
@@ -208,6 +209,67 @@ class Quotas(Limited):
         self.assertIn("Use fewer than 2 threads, or raise the quota.", " ".join(done.stdout.split()))
         free = json.loads(self.works([], *words, "--threads", "1", "--recheck", "--json", "--quiet").stdout)
         self.assertEqual(free["holdups"]["throttled"], 0)
+        for timed in (("bench", self.small, "--plan", plan, "--seconds", "1"),
+                      ("run", MOBILENET, "--place", "priority", "--backends", complete_backend(), "--threads", "1", "--profile")):
+            with self.subTest(timed[0]):
+                done = self.works(group.prefix(), *timed, "--json")
+                held = json.loads(done.stdout)["holdups"]
+                self.assertGreater(held["throttled"], 0)
+                self.assertIn(f"collage: note: {held['advice']}", self.notes(done))
+                free = json.loads(self.works([], *timed, "--json", "--quiet").stdout)
+                self.assertEqual(free["holdups"]["throttled"], 0)
+
+
+class Holdups(Limited):
+    def test_another_program_on_the_same_processor(self):
+        plan = self.path("shared.json")
+        self.works([], "tune", self.small, *QUICK, "--store", "none", "--plan", plan, "--quiet")
+        processor = min(os.sched_getaffinity(0))
+        alone = ["taskset", "--cpu-list", str(processor)]
+        if shutil.which("taskset") is None:
+            self.skipTest("needs taskset")
+        words = ("bench", self.small, "--plan", plan, "--seconds", "2")
+        for _ in range(2):
+            busy = subprocess.Popen([*alone, sys.executable, "-c", "while True: pass"])
+            self.addCleanup(busy.wait)
+            self.addCleanup(busy.kill)
+        done = self.works(alone, *words, "--json")
+        held = json.loads(done.stdout)["holdups"]
+        self.assertGreater(held["waited_s"], 0.2)
+        self.assertRegex(held["advice"], r"^Threads waited [\d.]+ s for a processor, \d+ % of the time, so the times are less exact. ")
+        self.assertIn(f"collage: note: {held['advice']}", self.notes(done))
+        self.assertEqual(self.notes(self.works(alone, *words, "--quiet")), [])
+
+
+class Budgets(Limited):
+    """benchmarks/busy/budgets measures the time more exactly, and for more networks."""
+
+    def test_beside_busy_processes(self):
+        for _ in range(2):
+            busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+            self.addCleanup(busy.wait)
+            self.addCleanup(busy.kill)
+        for network in (MOBILENET, "zoo:dcgan-paper"):  # many kernels, and large requests to workers
+            with self.subTest(network):
+                made = json.loads(self.works([], "tune", network, "--plan", self.path("hurried.json"), "--store", "none", "--budget", "2",
+                                             "--json", "--quiet").stdout)
+                self.assertTrue(made["interrupted"])
+                # It promises 2 s more. Other tests may run as well, and without an end it takes minutes.
+                self.assertLess(made["seconds"], 2 + 13)
+
+
+    def test_a_chain_of_2000_operators(self):
+        count = 2000
+        path = self.folder / "chain.onnx"
+        path.write_bytes(models.model(
+            *(models.node(("Relu", "Tanh", "Sigmoid")[i % 3], [f"v{i}"], [f"v{i + 1}"]) for i in range(count)),
+            models.port(11, "v0", [4, 64]), models.port(12, f"v{count}", [4, 64])))
+        done = self.start([], "tune", str(path), "--plan", self.path("chain.json"), "--store", "none", "--threads", "1", "--budget", "5",
+                          "--json", "--quiet")
+        if "built without ONNX" in done.stderr:
+            self.skipTest("this build reads no ONNX files")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertLess(json.loads(done.stdout)["seconds"], 5 + 13)
 
 
 class Memory(Limited):

@@ -1,5 +1,6 @@
 #include "backends.hpp"
 #include "commands.hpp"
+#include "front_end.hpp"
 #include "network.hpp"
 #include "placing.hpp"
 #include "report.hpp"
@@ -12,6 +13,7 @@
 #include <collage/place/monitor.hpp>
 #include <collage/run/buffers.hpp>
 #include <collage/run/engine.hpp>
+#include <collage/run/holdups.hpp>
 #include <collage/run/kernel.hpp>
 
 #include <cstdint>
@@ -60,18 +62,22 @@ int bench(const options& asked) {
   const auto packed = std::make_shared<c::packed_weights>();
   const c::dynamic_engine engine(p.network, p.made.chosen, backends(), p.made.threads, packed);
   c::drift_monitor monitor = c::watch_machine(p.made.threads);
+  const c::holdup_watch watch;
   const std::vector<c::plan_run> runs =
       c::compare_placements(p.network, all, backends(), p.made.threads, given.seconds, given.seed, packed, &monitor);
+  const c::process_holdups held = watch.report(p.made.threads);
   add_runs(trace, p, all, packed, given.seed);
   trace.save(p.made.network);
   line.clear();
   if (!given.quiet) {
     note_spread(runs);
     note_slower(p.made, runs[0].median_ms);
+    note_holdups(held);
   }
   const std::size_t best = c::best_single(runs);
   if (given.json) {
     c::json figures = to_json(p.made, runs, best);
+    figures["holdups"] = c::holdups_to_json(held);
     add_arena(figures, engine);
     if (trace.is_wanted()) figures["trace"] = given.trace_file;
     print(c::to_text(figures));

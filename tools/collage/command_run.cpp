@@ -1,5 +1,6 @@
 #include "backends.hpp"
 #include "commands.hpp"
+#include "front_end.hpp"
 #include "network.hpp"
 #include "placing.hpp"
 #include "report.hpp"
@@ -14,6 +15,7 @@
 #include <collage/place/compare.hpp>
 #include <collage/run/buffers.hpp>
 #include <collage/run/engine.hpp>
+#include <collage/run/holdups.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -154,11 +156,14 @@ int run(const options& asked) {
   memory.randomise(given.seed);
   for (std::size_t i = 0; i < contents.size(); ++i)
     if (contents[i].type() == memory.in[i].type() && contents[i].data() != nullptr) memory.inputs[i] = contents[i];
+  const c::holdup_watch watch;
   const result done = run_engine(engine, memory, given.profile);
+  const c::process_holdups held = watch.report(p.made.threads);
   trace.add(engine, p.network, p.made.network, memory, std::min(traced_runs, done.whole.samples));
   trace.save(p.made.network);
   for (std::size_t i = 0; i < files.size(); ++i) c::save_npy(files[i], memory.out[i]);
   if (!given.quiet) note_slower(p.made, done.whole.median_ms);
+  if (!given.quiet && given.profile) note_holdups(held);  // without, the outputs matter
 
   std::vector<run_output> outputs;
   for (std::size_t i = 0; i < memory.out.size(); ++i) outputs.push_back({p.network.output_name(i), memory.out[i]});
@@ -176,6 +181,7 @@ int run(const options& asked) {
                    {"low_ms", c::rounded(done.whole.low_ms)},
                    {"high_ms", c::rounded(done.whole.high_ms)},
                    {"runs", done.whole.samples},
+                   {"holdups", c::holdups_to_json(held)},
                    {"outputs", outputs_to_json(outputs, files)}};
     add_arena(all, engine);
     if (given.profile) all["steps"] = steps;

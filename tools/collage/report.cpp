@@ -81,6 +81,10 @@ void note_slower(const c::plan& made, double median_ms) {
            " when it was made; end other programs that use the processors, or tune again");
 }
 
+void note_holdups(const c::process_holdups& held) {
+  if (!held.advice.empty()) complain("note: " + held.advice);
+}
+
 std::string arena_text(const c::dynamic_engine& engine) {
   const auto bytes = static_cast<double>(engine.arena_bytes()), least = static_cast<double>(engine.arena_lower_bound());
   return "arena of " + format_number("%.1f MB", bytes / 1e6) + ", " +

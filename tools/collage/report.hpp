@@ -40,6 +40,9 @@ void note_spread(const std::vector<collage::plan_run>& runs);
 /// Prints a note on stderr if the plan took much longer now than when it was made.
 void note_slower(const collage::plan& made, double median_ms);
 
+/// Prints a note on stderr if the system kept the process from its processors while times were measured.
+void note_holdups(const collage::process_holdups& held);
+
 /// The size of the arena, and the lower bound that no plan can be below. It begins "arena of 12.0 MB, 1.000 times the
 /// lower bound".
 std::string arena_text(const collage::dynamic_engine& engine);
