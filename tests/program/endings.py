@@ -13,8 +13,11 @@ import models
 from program import MOBILENET, PROGRAM, Case, collage, complete_backend, environment, placed_backends
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-# The program promises 2 s on a calm machine. Here it must only not hang: other tests run beside this one, some under sanitizers.
-SOON_S = 60
+
+
+def soon_s():
+    """The program promises 2 s. Where other tests run beside this one, some under sanitizers, it must only not hang."""
+    return 5 if os.getloadavg()[0] < len(os.sched_getaffinity(0)) else 60
 
 
 class Endings(Case):
@@ -24,12 +27,12 @@ class Endings(Case):
 
     def end(self, running, *signals):
         """Sends signals; returns the exit status, the output and what came on standard error after that."""
-        since = time.monotonic()
+        since, most = time.monotonic(), soon_s()
         for one in signals:
             running.send_signal(one)
             time.sleep(0.05)
         said, told = running.communicate(timeout=300)
-        self.assertLess(time.monotonic() - since, SOON_S, told)
+        self.assertLess(time.monotonic() - since, most, told)
         return running.returncode, said, told
 
     def left_over(self):
@@ -71,10 +74,10 @@ class Signals(Endings):
         text = b""
         while b"comparing" not in text:
             text += os.read(terminal, 4096)
-        since = time.monotonic()
+        since, most = time.monotonic(), soon_s()
         os.close(terminal)
         _, status = os.waitpid(child, 0)
-        self.assertLess(time.monotonic() - since, SOON_S)
+        self.assertLess(time.monotonic() - since, most)
         self.assertEqual(os.waitstatus_to_exitcode(status), 0)
         self.json_of("explain", MOBILENET, "--plan", self.path("plan.json"))
 
