@@ -1,4 +1,5 @@
 // The engine and its contexts: pointers are bound once, and each run is a loop over kernels.
+#include "../process/spread.hpp"
 #include "parts.hpp"
 
 #include <collage/detail/host_memory.hpp>
@@ -20,6 +21,7 @@ struct engine_core {
   std::vector<std::uint32_t> executed;  ///< their numbers
   std::vector<std::uint32_t> copies;    ///< numbers of the instructions that copy outputs to the caller
   std::vector<const backend_entry*> used;
+  bool has_team = false;  ///< some backend uses the OpenMP team
   std::shared_ptr<packed_weights> packed;
   std::shared_ptr<const value_scales> scales;
 
@@ -105,6 +107,8 @@ std::shared_ptr<const engine_core> build(const graph& network, graph* released, 
   lowered_plan lowered = lower(network, released, groups, backends, threads, packed);
   run_constant_steps(network, lowered, backends, threads, *packed);
   core->used = lowered.used;
+  core->has_team = std::ranges::any_of(
+      core->used, [](const backend_entry* b) { return b->enter != nullptr && *b->space == host_space; });
   core->packed = std::move(packed);
   core->scales = groups.scales;
   core->linked = lay_out(network, std::move(lowered), threads);
@@ -280,6 +284,7 @@ void dynamic_context::run_with(std::span<const const_tensor_view> inputs, std::s
         p.within;
 
   const detail::run_scope scope(core_->used, core_->code().threads);
+  if (core_->has_team) detail::spread_team(core_->code().threads);
   try {
     steps();
   } catch (...) {

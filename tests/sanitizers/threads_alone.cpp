@@ -8,11 +8,13 @@
 #include <string>
 
 #include "onnx/rules.hpp"
+#include "process/spread.hpp"
 
 namespace collage::inline v0 {
 
 int concurrent_threads(int) { return 1; }
 void detail::prepare_for_forks() {}
+void detail::spread_team(int) {}
 
 namespace onnx {
 
