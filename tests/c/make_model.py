@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes the ONNX models that the tests and examples of the C interface read: make_model.py FILE PLAIN_FILE STATE_FILE WIDE_FILE
+"""Writes the ONNX models that the tests and examples of the C interface read: make_model.py FILE PLAIN_FILE STATE_FILE WIDE_FILE PORTS_FILE
 
 y = reshape(relu(x w + b), dims), where x is float32[N, 4] and dims, int64[2], is an input as well: its value and N are
 left to the user. w[i][j] = (3 i + j) / 4 - 1 and b[j] = j / 2 - 1/2. The second model goes without the reshape. The third has
 state: h_next = relu(x w + b) - h, and present is past, float32[past_length, 3], with h_next below it. The fourth is
-y = relu(x w) v of float32[N, 512], products so large that lower precision pays. The files are written field
-by field, as protobuf's wire format and onnx.proto have them, so that no package is needed.
+y = relu(x w) v of float32[N, 512], products so large that lower precision pays. The fifth has 2,000 inputs x0, x1 ... of
+float32[4], and as many outputs, which are their relus. The files are written field by field, as protobuf's wire format and onnx.proto have them, so that no package is needed.
 """
 import pathlib
 import struct
@@ -63,14 +63,24 @@ def wide() -> bytes:
     return framed(graph)
 
 
+def ports() -> bytes:
+    count = 2000
+    return framed([
+        *(field(1, node("Relu", [f"x{i}"], [f"y{i}"])) for i in range(count)),
+        field(2, "ports"),
+        *(field(11, value(f"x{i}", FLOAT, [4])) for i in range(count)),
+        *(field(12, value(f"y{i}", FLOAT, [4])) for i in range(count)),
+    ])
+
+
 def framed(graph: list) -> bytes:
     return (field(1, 8) + field(2, "collage's tests") + field(7, b"".join(graph)) +
             field(8, field(1, "") + field(2, 17)))
 
 
 def model(kind: str) -> bytes:
-    if kind == "wide":
-        return wide()
+    if kind in ("wide", "ports"):
+        return {"wide": wide, "ports": ports}[kind]()
     graph = [
         field(1, node("Gemm", ["x", "w", "b"], ["g"])),
         field(1, node("Relu", ["g"], ["y" if kind == "plain" else "r"])),
@@ -95,5 +105,5 @@ def model(kind: str) -> bytes:
     return framed(graph)
 
 
-for file, kind in zip(sys.argv[1:], ("reshaped", "plain", "state", "wide"), strict=True):
+for file, kind in zip(sys.argv[1:], ("reshaped", "plain", "state", "wide", "ports"), strict=True):
     pathlib.Path(file).write_bytes(model(kind))

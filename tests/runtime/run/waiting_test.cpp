@@ -1,13 +1,16 @@
 // How idle threads wait, and forks: a child can use the engines and libraries of its parent.
+#include <collage/backend_set.hpp>
 #include <collage/detail/host_memory.hpp>
 #include <collage/error.hpp>
 #include <collage/every_backend.hpp>
 #include <collage/graph/graph.hpp>
 #include <collage/ops.hpp>
+#include <collage/pattern/match.hpp>
 #include <collage/place.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/buffers.hpp>
 #include <collage/run/engine.hpp>
+#include <collage/run/kernel.hpp>
 #include <collage/run/network_source.hpp>
 #include <collage/run/processor.hpp>
 #include <collage/run/session.hpp>
@@ -15,6 +18,7 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,9 +32,11 @@
 #include <ctime>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "process/forks.hpp"
+#include "process/spread.hpp"
 
 namespace run_waiting_test {
 
@@ -167,6 +173,50 @@ TEST(waiting, one_processor_has_no_team) {
   }).join();
 }
 
+cpu_set_t set_of(const std::vector<int>& processors) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int p : processors) CPU_SET(static_cast<std::size_t>(p), &set);
+  return set;
+}
+
+TEST(waiting, threads_of_a_team_are_kept_apart) {
+  const cpu_set_t allowed = set_of({0, 1, 5, 7});
+  struct known {
+    std::vector<int> at;
+    std::vector<int> apart;  ///< of the last thread; none: it stays
+  };
+  for (const auto& [at, apart] : std::vector<known>{{{0, 1}, {}},
+                                                    {{0, 0}, {1, 5, 7}},
+                                                    {{5, 1, 1}, {0, 7}},
+                                                    {{5, 1, 5}, {0, 7}},
+                                                    {{0, 1, 5, 7, 7}, {}},
+                                                    {{3, 3}, {0, 1, 5, 7}},
+                                                    {{-1, -1}, {}}}) {
+    const auto found = c::detail::processors_apart(allowed, at, at.size() - 1);
+    const cpu_set_t wanted = set_of(apart);
+    EXPECT_EQ(found.has_value(), !apart.empty());
+    if (found) EXPECT_TRUE(CPU_EQUAL(&*found, &wanted));
+  }
+  EXPECT_FALSE(c::detail::processors_apart(allowed, std::vector<int>{0}, 0));
+}
+
+TEST(waiting, a_caller_stays_on_all_its_processors) {
+  const c::graph network = small_network(16);
+  const c::placed_plan plan =
+      c::place(network, table, {.backends = {"portable"}, .threads = 2, .costs = c::placing_costs::none});
+  const c::dynamic_engine engine(network, plan.chosen, table, 2);
+  runner r(engine, network);
+  cpu_set_t before, after;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  for (int i = 0; i < 5; ++i) {
+    (void)r.run();
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));  // it looks now and then
+  }
+  ASSERT_EQ(sched_getaffinity(0, sizeof after, &after), 0);
+  EXPECT_TRUE(CPU_EQUAL(&before, &after));
+}
+
 // --- forks ----------------------------------------------------------------------------------------------------------
 
 /// Forks, and returns how the child ended: 0 if `f` returned true there; 1 if false or it threw; 128 and a signal's number, as
@@ -231,6 +281,99 @@ void fork_often(int times) {
 
 TEST(forks, a_child_can_run_engines_of_its_parent) { fork_often(3); }
 TEST(forks_long, a_child_can_run_engines_of_its_parent) { fork_often(50); }
+
+/// Memory that a child shares with its parent.
+class shared_floats {
+ public:
+  explicit shared_floats(std::size_t count)
+      : bytes_(count * sizeof(float)),
+        at_(static_cast<float*>(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {}
+  ~shared_floats() { munmap(at_, bytes_); }
+  shared_floats(const shared_floats&) = delete;
+  shared_floats& operator=(const shared_floats&) = delete;
+
+  void set(const std::vector<float>& from) const { std::copy(from.begin(), from.end(), at_); }
+  std::vector<float> get() const { return {at_, at_ + bytes_ / sizeof(float)}; }
+
+ private:
+  std::size_t bytes_;
+  float* at_;
+};
+
+TEST(forks, a_child_can_run_engines_that_never_ran) {
+  const c::graph network = small_network();
+  for (made_engine& e : made_engines(network)) {
+    const shared_floats first(std::size_t{192} * 256);
+    const int ended = in_child([&] {
+      try {
+        first.set(runner(e.engine, network).run());
+        return e.by != "openvino";
+      } catch (const c::error& refused) { return e.by == "openvino" && refused.kind() == c::error_kind::environment; }
+    });
+    EXPECT_EQ(ended, 0) << e.by;
+    const std::vector<float> known = runner(e.engine, network).run();
+    if (e.by != "openvino") EXPECT_TRUE(is_same(first.get(), known)) << e.by;
+  }
+}
+
+/// A kernel that forks once it is armed. The child goes on with the run.
+struct forking : c::backend<"forking"> {
+  static inline bool is_armed = false;
+  static inline pid_t child = -1;  ///< 0 in the child
+  using patterns = c::patterns<c::single<op::relu>>;
+  static c::kernel build(const c::match<c::single<op::relu>>& m, c::build_context&) {
+    const auto count = static_cast<std::size_t>(m.output().out.elements());
+    return {"forks", [count](const c::kernel_call& call) {
+              const auto* const in = static_cast<const float*>(call.in[0]);
+              for (std::size_t i = 0; i < count; ++i) static_cast<float*>(call.out[0])[i] = std::max(in[i], 0.0F);
+              if (std::exchange(is_armed, false)) child = fork();
+            }};
+  }
+};
+
+TEST(forks, a_child_of_a_fork_within_a_run_completes_the_run) {
+  constexpr c::backend_table with_forks = c::table_of<c::set_union<c::backend_set<forking>, c::every_backend>>;
+  const c::graph network = small_network();
+  for (const char* const others : {"portable", "onednn", "openblas", "eigen"}) {
+    c::placed_plan plan;
+    try {
+      plan = c::place(network, with_forks,
+                      {.backends = {"forking", others, "portable"}, .threads = 2, .costs = c::placing_costs::none});
+    } catch (const c::error&) { continue; }  // not in this build, or named twice
+    const c::dynamic_engine engine(network, plan.chosen, with_forks, 2);
+    ASSERT_TRUE(std::ranges::any_of(engine.steps(), [](const c::step_info& s) { return s.kernel == "forks"; }));
+    runner r(engine, network);
+    const std::vector<float> known = r.run();
+    forking::is_armed = true;
+    const std::vector<float> found = r.run();
+    if (forking::child == 0) {
+      alarm(60);
+      _exit(is_same(found, known) && is_same(r.run(), known) ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(forking::child, &status, 0), forking::child);
+    EXPECT_EQ(status, 0) << others;
+    EXPECT_TRUE(is_same(found, known)) << others;
+    EXPECT_TRUE(is_same(r.run(), known)) << others;
+  }
+}
+
+TEST(forks, a_child_can_run_after_its_parent_only_measured) {
+  const c::graph network = small_network();
+  // In a process of its own: engines of other tests would prepare for forks.
+  c::place_options how{.backends = {"portable"}, .threads = 2, .costs = c::placing_costs::measured};
+  how.comparing.seconds = 0;
+  how.measuring.workers = false;
+  how.measuring.timing = {.sample_ms = 0.01, .rounds = 3, .least_rounds = 1, .budget_ms = 5};
+  const c::placed_plan plan = c::place(network, table, how);
+  EXPECT_GT(plan.report.measured, 0U);
+  EXPECT_EQ(in_child([&] {
+              const c::dynamic_engine engine(network, plan.chosen, table, 2);
+              runner r(engine, network);
+              return is_same(r.run(), r.run());
+            }),
+            0);
+}
 
 TEST(forks, a_child_of_a_child_can_too) {
   const c::graph network = small_network(16);  // its pauses are longer than its runs, also under a sanitizer
