@@ -31,8 +31,8 @@ def waits(library: Any, wanted: str) -> None:
     library.call("collage_set_waiting", wanted.encode())
     found = library.system()["waiting_policy"]
     if found != wanted:
-        raise Failure(f"threads of {library.path} wait by the policy {found}, not {wanted}: unset OMP_WAIT_POLICY, GOMP_SPINCOUNT "
-                      "and COLLAGE_WAIT_BRIEFLY")
+        raise Failure(f"threads of {library.path} wait by the policy {found}, not {wanted}: unset OMP_WAIT_POLICY and "
+                      "GOMP_SPINCOUNT")
 
 
 def main() -> int:
