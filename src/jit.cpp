@@ -1,5 +1,6 @@
 // The target collage::jit: the backend of generated kernels.
 #include <collage/backends/jit.hpp>
+#include <collage/backends/jit_with.hpp>
 
 #include "jit/byte_depthwise_kernel.hpp"
 #include "jit/convolution_kernel.hpp"
@@ -124,7 +125,23 @@ const std::string& refusal_here() {
   return why;
 }
 
+/// The columns of all products of a match.
+std::vector<std::int64_t> columns_of(const any_match& m) {
+  std::vector<std::int64_t> columns;
+  for (const product_match& p : products_in(m)) columns.push_back(p.n);
+  return columns;
+}
+
 }  // namespace
+
+void propose(const any_match& m, const scheme& s, configuration_list& to) {
+  if (is_on_bytes(m)) return;
+  const product_match shape(m);
+  if (shape.is_windowed || shape.is_depthwise()) return;
+  for (const product_point& p : points_with(s, shape.m, columns_of(m), shape.k, needs_many_registers(m, shape)))
+    to.add(p.text());
+}
+
 }  // namespace detail::jit
 
 kernel jit::build(const any_match& m, build_context& context) {
@@ -157,9 +174,7 @@ void jit::configurations(const any_match& m, configuration_list& to) {
       to.add(to_text(c));
     return;
   }
-  std::vector<std::int64_t> columns;
-  for (const product_match& p : products_in(m)) columns.push_back(p.n);
-  for (const product_point& p : promising_points(shape.m, columns, shape.k, is_long)) to.add(p.text());
+  for (const product_point& p : promising_points(shape.m, columns_of(m), shape.k, is_long)) to.add(p.text());
 }
 
 kernel_algorithm jit::algorithm(const any_match& m, const configuration& how) {

@@ -29,7 +29,10 @@ product_point::reading product_point::read(std::string_view text) {
   const std::size_t name_end = rest.find(' ');
   product_point made;
   made.algorithm = find_scheme(rest.substr(0, name_end));
-  if (made.algorithm == nullptr) return {{}, "it names an algorithm that the backend does not have"};
+  if (made.algorithm == nullptr)
+    return {
+        {},
+        "it names an algorithm that this program does not have: jit_with adds one, and placing again finds another"};
   const std::string tile(name_end == std::string_view::npos ? std::string_view() : rest.substr(name_end + 1));
   const bool is_wide = tile.starts_with(name_of(instruction_set::avx512));
   try {
@@ -128,23 +131,40 @@ std::vector<const scheme*> promising_schemes(std::int64_t m, std::span<const std
   return chosen;
 }
 
+tile_limits limits_for(bool is_long, unsigned features) {
+  const bool is_wide = refusal_of(instruction_set::avx512, features).empty();
+  return {is_wide ? instruction_set::avx512 : instruction_set::avx2, is_long};
+}
+
+/// Adds the two most promising tiles for the blocks of a scheme.
+void add_points(const scheme& s, std::int64_t m, std::int64_t widest, std::int64_t k, const tile_limits& limits,
+                std::vector<product_point>& to) {
+  constexpr std::size_t most = 2;
+  const auto divided = [](std::int64_t extent, std::size_t parts) {
+    return (extent + static_cast<std::int64_t>(parts) - 1) / static_cast<std::int64_t>(parts);
+  };
+  const auto tiles = promising_tiles(divided(m, s.rows), divided(widest, s.columns), divided(k, s.inner), limits);
+  for (std::size_t i = 0; i < std::min(tiles.size(), most); ++i) to.push_back({&s, tiles[i]});
+}
+
 }  // namespace
 
 std::vector<product_point> promising_points(std::int64_t m, std::span<const std::int64_t> columns, std::int64_t k,
                                             bool is_long, unsigned features) {
-  constexpr std::size_t tiles_of_each = 2;
-  const bool is_wide = refusal_of(instruction_set::avx512, features).empty();
-  const tile_limits limits{is_wide ? instruction_set::avx512 : instruction_set::avx2, is_long};
+  const tile_limits limits = limits_for(is_long, features);
   const std::int64_t widest = std::ranges::max(columns);  // a tile is within one result
   std::vector<product_point> list;
   for (const configuration& how : promising_tiles(m, widest, k, limits)) list.push_back({schemes().data(), how});
-  const auto divided = [](std::int64_t extent, std::size_t parts) {
-    return (extent + static_cast<std::int64_t>(parts) - 1) / static_cast<std::int64_t>(parts);
-  };
-  for (const scheme* s : promising_schemes(m, columns, k)) {
-    const auto tiles = promising_tiles(divided(m, s->rows), divided(widest, s->columns), divided(k, s->inner), limits);
-    for (std::size_t i = 0; i < std::min(tiles.size(), tiles_of_each); ++i) list.push_back({s, tiles[i]});
-  }
+  for (const scheme* s : promising_schemes(m, columns, k)) add_points(*s, m, widest, k, limits, list);
+  return list;
+}
+
+std::vector<product_point> points_with(const scheme& s, std::int64_t m, std::span<const std::int64_t> columns,
+                                       std::int64_t k, bool is_long, unsigned features) {
+  std::vector<product_point> list;
+  const auto has = [](std::int64_t extent, std::size_t blocks) { return extent >= static_cast<std::int64_t>(blocks); };
+  if (has(m, s.rows) && has(k, s.inner) && has(std::ranges::min(columns), s.columns))
+    add_points(s, m, std::ranges::max(columns), k, limits_for(is_long, features), list);
   return list;
 }
 

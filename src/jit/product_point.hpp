@@ -48,6 +48,9 @@ constexpr broadcast_from broadcast_of(instruction_set set) {
 /// of them. `is_long` says whether an epilogue needs many registers. Sums of the left operand are counted once.
 std::vector<product_point> promising_points(std::int64_t m, std::span<const std::int64_t> columns, std::int64_t k,
                                             bool is_long, unsigned features = processor_features());
+/// The points of one scheme for the same products, at most 2. None if a product lacks some of the scheme's blocks.
+std::vector<product_point> points_with(const scheme& s, std::int64_t m, std::span<const std::int64_t> columns,
+                                       std::int64_t k, bool is_long, unsigned features = processor_features());
 /// For one product.
 std::vector<product_point> promising_points(std::int64_t m, std::int64_t n, std::int64_t k, bool is_long,
                                             unsigned features = processor_features());

@@ -1,8 +1,12 @@
 #include "scheme.hpp"
 
+#include "process/forks.hpp"
+
 #include <collage/bilinear/matmul_schemes.hpp>
 
 #include <algorithm>
+#include <mutex>
+#include <utility>
 
 namespace collage::inline v0::detail::jit {
 namespace {
@@ -19,13 +23,35 @@ constexpr scheme list[] = {
     scheme_of<bilinear::laderman>("laderman"),
 };
 
+// Constants, so that they are there before any other object of a program is made, and after it is destroyed.
+constinit std::mutex guard;
+[[maybe_unused]] const bool is_guarded = hold_across_forks(guard);
+constinit const known_scheme* newest = nullptr;
+
 }  // namespace
+
+known_scheme::known_scheme(const scheme& known) : scheme_(known) {
+  const std::scoped_lock lock(guard);
+  next_ = std::exchange(newest, this);
+}
+
+// A library that is unloaded takes its schemes with it.
+known_scheme::~known_scheme() {
+  const std::scoped_lock lock(guard);
+  const known_scheme** at = &newest;
+  while (*at != this) at = &(*at)->next_;
+  *at = next_;
+}
 
 std::span<const scheme> schemes() { return list; }
 
 const scheme* find_scheme(std::string_view name) {
   const auto* const found = std::ranges::find(list, name, [](const scheme& s) { return std::string_view(s.name); });
-  return found == std::end(list) ? nullptr : found;
+  if (found != std::end(list)) return found;
+  const std::scoped_lock lock(guard);
+  for (const known_scheme* s = newest; s != nullptr; s = s->next())
+    if (s->value().name == name) return &s->value();
+  return nullptr;
 }
 
 }  // namespace collage::inline v0::detail::jit

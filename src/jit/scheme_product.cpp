@@ -49,11 +49,6 @@ scheme_product::scheme_product(const scheme& algorithm, const configuration& how
                 "a kernel has from 1 to " + std::to_string(most_rights) + " right operands, and not " +
                     std::to_string(rights.size()),
                 "jit");
-  if (algorithm.left.values() > most_values)
-    throw error(
-        error_kind::unsupported,
-        std::string("the algorithm ") + algorithm.name + " adds more than " + std::to_string(most_values) + " blocks",
-        "jit");
   for (const right_operand& r : rights)
     strips_.push_back({.columns = r.columns,
                        .block_n = divided(r.columns, static_cast<std::int64_t>(algorithm.columns)),

@@ -71,7 +71,6 @@ class scheme_product {
   void run(const call& c) const;
 
  private:
-  static constexpr std::size_t most_values = 256;  ///< of a left program
   static constexpr std::size_t no_kernel = static_cast<std::size_t>(-1);
 
   struct kernel {

@@ -56,7 +56,7 @@ const float* scheme_product::input_row(const call& c, std::int64_t row, std::siz
 /// Computes the left program for one row of all blocks.
 void scheme_product::sum_row(const call& c, std::int64_t row, float* room) const {
   const bilinear::program_view& left = algorithm_.left;
-  std::array<const float*, most_values> value;
+  std::array<const float*, most_left_values> value;
   const auto kept = [&](std::size_t v) { return c.workspace + (slot_of_[v] * block_m_ + row) * sum_step_; };
   for (std::size_t v = 0; v < left.inputs; ++v) {
     value[v] = input_row(c, row, v, room);

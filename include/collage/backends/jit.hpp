@@ -25,8 +25,9 @@ namespace collage::inline v0 {
 /// backend is always available, and `probe` says which of both runs.
 ///
 /// A configuration is an algorithm and how its kernels are generated, such as "product1 classical avx512 tile 14x2 unroll 4
-/// prefetch 0". Only the classical algorithm, which is the operator's definition, is proposed. Plans may hold others,
-/// such as "strassen". These spread NaN and infinity over whole blocks of the result.
+/// prefetch 0". The classical algorithm, which is the operator's definition, is proposed with several tiles. Up to three others, such
+/// as "strassen", are proposed where they should save time. These spread NaN and infinity over whole blocks of the result.
+/// `jit_with` adds a program's own.
 ///
 /// Convolutions with a window are computed by tiles of outputs, over which NaN and infinity spread. Their configurations end
 /// with the layouts of input and result, as in "from blocked-16 to plain" (docs/cpu-backends.md). A resize before them that repeats

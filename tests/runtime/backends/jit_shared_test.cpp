@@ -321,8 +321,9 @@ TEST(jit_shared_backend, knows_the_texts_of_products) {
   };
   EXPECT_TRUE(knows("product1 winograd avx2 tile 6x2 unroll 4 prefetch 0"));
   EXPECT_STREQ(knows("4").rule, "it does not begin with product1, the version of this generator");
-  EXPECT_STREQ(knows("product1 gauss avx2 tile 6x2 unroll 4 prefetch 0").rule,
-               "it names an algorithm that the backend does not have");
+  EXPECT_STREQ(
+      knows("product1 gauss avx2 tile 6x2 unroll 4 prefetch 0").rule,
+      "it names an algorithm that this program does not have: jit_with adds one, and placing again finds another");
   EXPECT_FALSE(knows("product1 classical avx2 tile 9x2 unroll 4 prefetch 0"));
   EXPECT_FALSE(knows("product1 classical avx2 tile 6x2 unroll 4 prefetch 0 products 3"));
   const auto how = *collage::configuration::of("product1 strassen avx2 tile 6x2 unroll 4 prefetch 0");

@@ -646,8 +646,9 @@ TEST(jit_backend_configurations, texts_of_others_are_refused) {
   };
   EXPECT_TRUE(knows("product1 winograd avx2 tile 6x2 unroll 4 prefetch 0"));
   EXPECT_STREQ(knows("4").rule, "it does not begin with product1, the version of this generator");
-  EXPECT_STREQ(knows("product1 gauss avx2 tile 6x2 unroll 4 prefetch 0").rule,
-               "it names an algorithm that the backend does not have");
+  EXPECT_STREQ(
+      knows("product1 gauss avx2 tile 6x2 unroll 4 prefetch 0").rule,
+      "it names an algorithm that this program does not have: jit_with adds one, and placing again finds another");
   EXPECT_FALSE(knows("product1 classical avx2 tile 9x2 unroll 4 prefetch 0"));
 }
 

@@ -1,0 +1,13 @@
+// expect: jit adds and subtracts blocks, and does not scale them by fractions
+// Blocks have whole coefficients.
+#include <collage/backends/jit_with.hpp>
+#include <collage/bilinear/all.hpp>
+
+namespace bilinear = collage::bilinear;
+
+struct my_products {
+  using problem = bilinear::matmul<1, 1, 1>;
+  static constexpr const char* name = "mine";
+  static constexpr bilinear::product<problem, bilinear::rational> products[] = {{{2}, {{1, 2}}, {1}}};
+};
+collage::jit_with<bilinear::scheme<my_products>> backend;

@@ -1,0 +1,13 @@
+// expect: jit adds products to a block or subtracts them, so that coefficients w must be -1, 0 or 1
+// A product is never doubled.
+#include <collage/backends/jit_with.hpp>
+#include <collage/bilinear/all.hpp>
+
+namespace bilinear = collage::bilinear;
+
+struct my_products {
+  using problem = bilinear::matmul<1, 1, 1>;
+  static constexpr const char* name = "mine";
+  static constexpr bilinear::product<problem> products[] = {{{1}, {1}, {2}}, {{1}, {1}, {-1}}};
+};
+collage::jit_with<bilinear::scheme<my_products>> backend;
