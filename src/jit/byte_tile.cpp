@@ -1,5 +1,7 @@
 #include "byte_tile.hpp"
 
+#include "code_totals.hpp"
+
 #include <collage/error.hpp>
 
 #include <xbyak/xbyak.h>
@@ -324,9 +326,11 @@ std::vector<std::uint8_t> generate_byte_tile(const byte_tile_form& form, const b
     std::uint8_t bytes[most_code];
   };
   const std::unique_ptr<block> room(new block);  // not zeroed
+  code_timer timer;
   try {
     byte_tile_emitter emitter(form, tile, room->bytes);
     const std::size_t size = emitter.emit();
+    timer.made_kernel(size);
     return {room->bytes, room->bytes + size};
   } catch (const Xbyak::Error& fault) {
     if (static_cast<int>(fault) == Xbyak::ERR_CODE_IS_TOO_BIG)

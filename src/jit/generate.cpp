@@ -1,5 +1,7 @@
 #include "generate.hpp"
 
+#include "code_totals.hpp"
+
 #include "epilogue_emitter.hpp"
 #include "vector_code.hpp"
 
@@ -181,10 +183,12 @@ std::uint8_t* room() {
 }  // namespace
 
 std::vector<std::uint8_t> generate(const tile_plan& plan) {
+  code_timer timer;
   try {
     std::uint8_t* const code = room();
     tile_emitter emitter(plan, code, room_bytes);
     const std::size_t size = emitter.emit();
+    timer.made_kernel(size);
     return {code, code + size};
   } catch (const Xbyak::Error& fault) {
     if (static_cast<int>(fault) == Xbyak::ERR_CODE_IS_TOO_BIG)

@@ -1,6 +1,5 @@
 #include "product.hpp"
 
-#include "generate.hpp"
 #include "replica.hpp"
 
 #include <collage/error.hpp>
@@ -41,7 +40,7 @@ void product::add(kernel& to, std::int64_t rows, std::int64_t columns, std::span
   to.plan = std::make_shared<const tile_plan>(
       make_plan(how_, static_cast<int>(rows), static_cast<int>(columns), destinations, finish));
   to.run = replica().run;
-  if (refusal_.empty()) to.ticket = arena_->add(generate(*to.plan));
+  if (refusal_.empty()) to.ticket = arena_->add(to.plan);
 }
 
 void product::bind() {

@@ -1,6 +1,5 @@
 #include "scheme_product.hpp"
 
-#include "generate.hpp"
 #include "replica.hpp"
 
 #include <collage/error.hpp>
@@ -208,7 +207,7 @@ std::size_t scheme_product::kernel_for(const configuration& how, std::int64_t ro
   made.plan = std::make_shared<const tile_plan>(
       make_plan(how, static_cast<int>(rows), static_cast<int>(columns), modes, finish));
   made.run = replica().run;
-  if (refusal_.empty()) made.ticket = arena_->add(generate(*made.plan));
+  if (refusal_.empty()) made.ticket = arena_->add(made.plan);
   kernels_.push_back(std::move(made));
   return kernels_.size() - 1;
 }

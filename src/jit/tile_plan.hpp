@@ -47,6 +47,9 @@ struct tile_plan {
   int vectors() const { return (columns + how.lanes() - 1) / how.lanes(); }
   /// Lanes of the last vector that count; 0: all.
   int tail() const { return columns % how.lanes(); }
+
+  /// Equal plans have equal code.
+  friend bool operator==(const tile_plan&, const tile_plan&) = default;
 };
 
 /// Error (unsupported, invalid_argument): the configuration cannot be generated, or something is out of bounds.

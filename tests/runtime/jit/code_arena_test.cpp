@@ -1,6 +1,8 @@
 // Executable memory: written first, then executable; what happens where the system refuses; threads and forks.
 #include "testing.hpp"
 
+#include "jit/code_totals.hpp"
+
 #include <collage/error.hpp>
 
 #include <gtest/gtest.h>
@@ -8,8 +10,12 @@
 #include <sys/wait.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
+#include <initializer_list>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -116,6 +122,84 @@ TEST(jit_arena, a_system_that_denies_executable_memory) {
   });
   if (status == unknown) GTEST_SKIP() << "this system cannot deny it";
   EXPECT_EQ(status, 0);
+}
+
+/// A kernel that no other test has.
+std::shared_ptr<const jit::tile_plan> plan_of(int rows) {
+  jit::configuration how = jit::default_configuration(instruction_set::avx2);
+  how.unroll = 3;
+  return std::make_shared<const jit::tile_plan>(jit::make_plan(how, rows, 13, std::vector{store_mode::subtract}));
+}
+std::unique_ptr<code_arena> arena_of(std::initializer_list<int> rows) {
+  auto made = std::make_unique<code_arena>();
+  for (const int r : rows) made->add(plan_of(r));
+  EXPECT_EQ(made->seal(), "");
+  return made;
+}
+
+TEST(jit_arena, a_kernel_is_generated_once_while_it_is_there) {
+  const auto generated_by = [](const auto& f) {
+    const std::uint64_t before = jit::totals.kernels;
+    f();
+    return jit::totals.kernels - before;
+  };
+  std::unique_ptr<code_arena> first, same, other, longer, part;
+  EXPECT_EQ(generated_by([&] { first = arena_of({1, 2}); }), 2U);
+  EXPECT_EQ(generated_by([&] { same = arena_of({1, 2}); }), 0U);
+  EXPECT_EQ(generated_by([&] { other = arena_of({2, 1}); }), 0U);
+  EXPECT_EQ(generated_by([&] { longer = arena_of({1, 2, 3}); }), 1U);
+  EXPECT_EQ(generated_by([&] { part = arena_of({1}); }), 0U);
+  EXPECT_EQ(same->at(0), first->at(0));
+  EXPECT_EQ(same->at(1), first->at(1));
+  EXPECT_EQ(same->bytes(), first->bytes());
+  for (const auto& each : {other->at(1), longer->at(0), part->at(0)}) {
+    EXPECT_NE(each, first->at(0));
+    EXPECT_EQ(std::memcmp(each, first->at(0), part->bytes()), 0);
+    EXPECT_EQ(mapping_of(each), "r-xp");
+  }
+  // The one that shares keeps the memory alone.
+  const void* const where = first->at(0);
+  first.reset();
+  EXPECT_EQ(mapping_of(where), "r-xp");
+  same.reset();
+  EXPECT_EQ(mapping_of(where), "unmapped");
+  other.reset(), longer.reset();
+  EXPECT_EQ(generated_by([&] { first = arena_of({1, 2}); }), 1U);
+  first.reset(), part.reset();
+  EXPECT_EQ(generated_by([&] { first = arena_of({1, 2}); }), 2U);
+}
+
+TEST(jit_arena, shared_kernels_compute_after_their_first_owner_is_gone) {
+  if (const std::string why = jit::refusal_of(instruction_set::avx2); !why.empty()) GTEST_SKIP() << why;
+  const auto made = [] {
+    auto arena = std::make_shared<code_arena>();
+    auto p =
+        std::make_unique<jit::product>(jit::default_configuration(instruction_set::avx2), jit::product_extents{2, 3, 1},
+                                       std::vector{store_mode::set}, jit::epilogue{}, std::move(arena));
+    p->bind();
+    EXPECT_EQ(p->refusal(), "");
+    return p;
+  };
+  std::unique_ptr<jit::product> first = made();
+  const std::unique_ptr<jit::product> second = made();
+  first.reset();
+  const float a[] = {2, 3}, b[] = {5, 7, 11};
+  std::vector<float> packed(second->packed_size()), c(6);
+  second->pack(b, 3, packed.data());
+  float* const to[] = {c.data()};
+  second->run({.a = a, .a_step = 1, .packed = packed.data(), .to = to, .to_step = 3});
+  EXPECT_EQ(c, (std::vector<float>{10, 14, 22, 15, 21, 33}));
+}
+
+TEST(jit_arena, other_code_is_not_shared) {
+  code_arena one, two;
+  for (code_arena* const arena : {&one, &two}) {
+    arena->add(returns(1));
+    arena->add(plan_of(1));
+    ASSERT_EQ(arena->seal(), "");
+  }
+  EXPECT_NE(one.at(0), two.at(0));
+  EXPECT_EQ(two.function<int_function>(0)(), 1);
 }
 
 TEST(jit_arena, threads_add_and_a_fork_keeps_all) {
