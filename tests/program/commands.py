@@ -2,12 +2,14 @@
 """Every command on a small network: what it prints, what it writes, what its JSON holds."""
 import contextlib
 import copy
+import ctypes
 import json
 import os
 import pathlib
 import pty
 import re
 import subprocess
+import sys
 import time
 import unittest
 
@@ -35,6 +37,21 @@ def on_terminal(*words, **more):
     os.close(ours)
     assert child.wait() == 0, text
     return text.decode()
+
+
+SET_MDWE, GET_MDWE, REFUSE_GAIN = 65, 66, 1  # of prctl; Linux has them since 6.3
+
+
+def deny_executable_memory():
+    """In a child before its program begins: memory that was writable never becomes executable."""
+    ctypes.CDLL(None).prctl(SET_MDWE, REFUSE_GAIN, 0, 0, 0)
+
+
+def can_deny_executable_memory():
+    """Whether this system keeps that for a program that the child begins."""
+    program = f"import ctypes; print(ctypes.CDLL(None).prctl({GET_MDWE}, 0, 0, 0, 0))"
+    done = subprocess.run([sys.executable, "-c", program], preexec_fn=deny_executable_memory, capture_output=True, text=True)
+    return done.stdout.strip() == str(REFUSE_GAIN)
 
 
 def round_6(number):
@@ -99,6 +116,25 @@ class Pages(Case):
             for p in b["patterns"]:
                 self.assertEqual(list(p), ["name", "describe"])
                 self.assertIn("(", p["describe"])
+
+    def test_generated_code_has_a_replica_where_memory_may_not_be_executable(self):
+        if "jit" not in placed_backends():
+            self.skipTest("no backend generates code")
+        if not can_deny_executable_memory():
+            self.skipTest("this system cannot deny it")
+        denied = {"preexec_fn": deny_executable_memory}
+        details = {b["name"]: b["details"] for b in json.loads(self.succeeds("backends", "--json", **denied).stdout)}
+        self.assertRegex(details["jit"], r"\Areplica for \S+: the system does not let generated code be executable \(mprotect: ")
+        self.assertIn("replica for", self.succeeds("backends", **denied).stdout)
+        allowed = {b["name"]: b["details"] for b in json.loads(self.succeeds("backends", "--json").stdout)}
+        self.assertNotIn("mprotect", allowed["jit"])
+        plan = self.path("replica.json")
+        self.succeeds("tune", BERT, "--plan", plan, "--place", "priority", "--backends", "jit,portable", "--quiet", **denied)
+        kernels = {g["kernel"] for g in json.loads(pathlib.Path(plan).read_text())["chosen"]["groups"] if g.get("backend") == "jit"}
+        self.assertTrue(kernels)
+        for kernel in kernels:
+            self.assertIn(", replica ", kernel)
+        self.succeeds("verify", BERT, "--plan", plan, **denied)
 
     def test_coverage(self):
         page = self.succeeds("backends", "--coverage").stdout
