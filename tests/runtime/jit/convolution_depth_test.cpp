@@ -15,7 +15,7 @@ namespace jit_convolution_depth_test {
 using namespace collage_test;
 using namespace collage_test::jit_testing;
 
-constexpr int all_shapes = 300;
+constexpr int all_shapes = 500;
 constexpr int families = static_cast<int>(jit::convolution_family_count);
 
 double work_of(const convolution_shape& s) {
@@ -60,7 +60,7 @@ convolution_case random_case(random_numbers& random, int family, instruction_set
   return c;
 }
 
-TEST(jit_convolutions_in_depth, random_shapes) { run_random_cases(cases(all_shapes / 10), random_case); }
+TEST(jit_convolutions_in_depth, random_shapes) { run_random_cases(cases(30), random_case); }
 TEST(jit_convolutions_in_depth_long, random_shapes) { run_random_cases(all_shapes, random_case); }
 
 TEST(jit_convolutions_in_depth, random_shapes_of_the_replica) { run_cases_of_replica(cases(5), random_case); }

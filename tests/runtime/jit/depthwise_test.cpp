@@ -175,12 +175,15 @@ void for_each_target(const F& f) {
   hwy::SetSupportedTargetsForTest(0);
 }
 
-TEST(jit_depthwise, rows_are_those_of_the_definition) {
+void check_rows_of_all(int count) {
   random_numbers random;
   for_each_target([&] {
-    for (int i = 0; i < cases(60) && !testing::Test::HasFatalFailure(); ++i) check_rows(random);
+    for (int i = 0; i < count && !testing::Test::HasFatalFailure(); ++i) check_rows(random);
   });
 }
+
+TEST(jit_depthwise, rows_are_those_of_the_definition) { check_rows_of_all(cases(60)); }
+TEST(jit_depthwise_long, rows_are_those_of_the_definition) { check_rows_of_all(500); }
 
 TEST(jit_depthwise, nan_reaches_only_the_outputs_that_read_it) {
   random_numbers random;
@@ -295,14 +298,16 @@ void check_both(random_numbers& random, jit::instruction_set set, bool with_code
     }
 }
 
-TEST(jit_depthwise, both_convolutions_are_those_of_the_definition) {
+/// So many cases of each instruction set by generated code, and a third as many by the replica.
+void check_both_of_all(int count) {
   random_numbers random;
   for (const auto set : {jit::instruction_set::avx2, jit::instruction_set::avx512})
-    for (int i = 0; i < cases(40) && !testing::Test::HasFatalFailure(); ++i) {
-      const bool is_here = jit::refusal_of(set).empty();
-      check_both(random, set, is_here && i % 4 != 0);
-    }
+    for (int i = 0; i < count + count / 3 && !testing::Test::HasFatalFailure(); ++i)
+      check_both(random, set, jit::refusal_of(set).empty() && i < count);
 }
+
+TEST(jit_depthwise, both_convolutions_are_those_of_the_definition) { check_both_of_all(cases(30)); }
+TEST(jit_depthwise_long, both_convolutions_are_those_of_the_definition) { check_both_of_all(500); }
 
 std::string fault_of_text(const std::string& text) {
   try {

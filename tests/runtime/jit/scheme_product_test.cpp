@@ -6,11 +6,14 @@
 #include "jit/scheme.hpp"
 #include "jit/scheme_product.hpp"
 
+#include <collage/bilinear/all.hpp>
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,6 +23,7 @@ using namespace collage_test;
 using namespace collage_test::jit_testing;
 using jit::scheme;
 using jit::scheme_product;
+namespace bilinear = collage::bilinear;
 
 /// A product with a bias, a residual and relu after it, or with nothing.
 class scheme_case {
@@ -111,26 +115,53 @@ std::int64_t extent(random_numbers& random) {
   return random.chance(0.5) ? awkward[random.number(0, 12)] : random.number(1, 120);
 }
 
-void run_random_cases(int count, unsigned features) {
+/// Runs so many cases of each scheme with each instruction set. Without features, the replica runs them.
+void run_random_cases(std::span<const scheme> all, int count, unsigned features) {
   random_numbers random;
-  for (int i = 0; i < count && !testing::Test::HasFailure(); ++i) {
-    const scheme& s = jit::schemes()[static_cast<std::size_t>(i) % jit::schemes().size()];
-    const bool is_wide = jit::refusal_of(instruction_set::avx512).empty() && random.chance(0.5);
-    configuration how = random_configuration(random, is_wide ? instruction_set::avx512 : instruction_set::avx2);
-    const jit::product_extents e = {extent(random), extent(random), random.chance(0.02) ? 0 : extent(random)};
-    scheme_case c(random, s, how, e, random.chance(0.5));
-    const int threads = static_cast<int>(random.number(1, 3));
-    EXPECT_EQ(c.run(threads, features, random.chance(0.5)), c.expected())
-        << c.text() << ", " << threads << " threads, COLLAGE_SEED=" << random.seed();
-  }
+  for (const scheme& s : all)
+    for (const instruction_set set : {instruction_set::avx512, instruction_set::avx2})
+      for (int i = 0; i < count && jit::refusal_of(set).empty() && !testing::Test::HasFailure(); ++i) {
+        const configuration how = random_configuration(random, set);
+        const jit::product_extents e = {extent(random), extent(random), random.chance(0.02) ? 0 : extent(random)};
+        scheme_case c(random, s, how, e, random.chance(0.5));
+        const int threads = static_cast<int>(random.number(1, 3));
+        EXPECT_EQ(c.run(threads, features, random.chance(0.5)), c.expected())
+            << c.text() << ", " << threads << " threads, COLLAGE_SEED=" << random.seed();
+      }
 }
 
-constexpr int all_shapes = 4500;  // 500 for each scheme
+constexpr int all_shapes = 500;  // for each scheme and instruction set
 
-TEST(jit_schemes, random_shapes) { run_random_cases(cases(all_shapes / 10), jit::processor_features()); }
-TEST(jit_schemes_long, random_shapes) { run_random_cases(all_shapes, jit::processor_features()); }
-TEST(jit_schemes, random_shapes_of_the_replica) { run_random_cases(cases(all_shapes / 20), 0); }
-TEST(jit_schemes_long, random_shapes_of_the_replica) { run_random_cases(all_shapes, 0); }
+TEST(jit_schemes, random_shapes) {
+  run_random_cases(jit::schemes(), cases(all_shapes / 20), jit::processor_features());
+}
+TEST(jit_schemes_long, random_shapes) { run_random_cases(jit::schemes(), all_shapes, jit::processor_features()); }
+TEST(jit_schemes, random_shapes_of_the_replica) { run_random_cases(jit::schemes(), cases(all_shapes / 40), 0); }
+TEST(jit_schemes_long, random_shapes_of_the_replica) { run_random_cases(jit::schemes(), all_shapes, 0); }
+
+/// A scheme of a program. Factors may be larger than 1.
+struct own_products {
+  using problem = bilinear::matmul<1, 2, 1>;
+  static constexpr const char* name = "own";
+  static constexpr bilinear::product<problem> products[] = {
+      {{1, 3}, {1, 0}, {1}},   // (a0 + 3 a1) b0
+      {{0, -1}, {3, -1}, {1}}  // -a1 (3 b0 - b1)
+  };
+};
+constexpr scheme own_schemes[] = {
+    jit::own_scheme<bilinear::scheme<own_products>>,
+    jit::own_scheme<bilinear::nested<bilinear::scheme<own_products>, bilinear::hopcroft_kerr>>,
+    jit::own_scheme<bilinear::rotated<bilinear::laderman>>,
+};
+
+TEST(jit_schemes, random_shapes_of_own_schemes) {
+  run_random_cases(own_schemes, cases(12), jit::processor_features());
+  run_random_cases(own_schemes, cases(6), 0);
+}
+TEST(jit_schemes_long, random_shapes_of_own_schemes) {
+  run_random_cases(own_schemes, all_shapes, jit::processor_features());
+  run_random_cases(own_schemes, all_shapes, 0);
+}
 
 TEST(jit_schemes, empty_extents) {
   random_numbers random;
