@@ -8,7 +8,6 @@
 
 #include <collage/ops.hpp>
 
-#include <immintrin.h>
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -19,42 +18,19 @@
 
 #include "jit/generate.hpp"
 #include "jit/product.hpp"
+#include "peak.hpp"
 
 namespace {
 
 namespace c = collage;
 namespace op = collage::ops;
 namespace jit = collage::detail::jit;
+using benchmarks::peak_avx2;
+using benchmarks::peak_avx512;
 using jit::instruction_set;
 
 using seconds = std::chrono::duration<double>;
 double now() { return seconds(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-// Chains of multiply-adds, as many as hide an instruction's latency twice. Each returns its operations.
-__attribute__((target("avx512f"))) double peak_avx512(int rounds) {
-  __m512 sum[20];
-  for (__m512& s : sum) s = _mm512_set1_ps(1.0F);
-  __m512 x = _mm512_set1_ps(0.999F), y = _mm512_set1_ps(0.001F);
-  for (int r = 0; r < rounds; ++r) {
-    asm volatile("" : "+v"(x), "+v"(y));
-#pragma GCC unroll 20
-    for (__m512& s : sum) s = _mm512_fmadd_ps(s, x, y);
-  }
-  for (__m512& s : sum) benchmark::DoNotOptimize(s);
-  return 2.0 * 16 * 20 * rounds;
-}
-__attribute__((target("avx2,fma"))) double peak_avx2(int rounds) {
-  __m256 sum[12];
-  for (__m256& s : sum) s = _mm256_set1_ps(1.0F);
-  __m256 x = _mm256_set1_ps(0.999F), y = _mm256_set1_ps(0.001F);
-  for (int r = 0; r < rounds; ++r) {
-    asm volatile("" : "+x"(x), "+x"(y));
-#pragma GCC unroll 12
-    for (__m256& s : sum) s = _mm256_fmadd_ps(s, x, y);
-  }
-  for (__m256& s : sum) benchmark::DoNotOptimize(s);
-  return 2.0 * 8 * 12 * rounds;
-}
 
 /// A product of one band of rows, which stay in the first-level cache, and 512 KiB of packed B.
 void of_peak(benchmark::State& state, const std::string& text, std::int64_t depth) {
