@@ -67,7 +67,8 @@ class library_way {
   library_way(const jit::convolution_shape& s, tag layout, bool is_transposed)
       : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
     const desc small = describe(with_depth(s, {s.batch, s.channels, s.height, s.width}, s.depth), layout);
-    const desc large = describe({s.batch, s.channels, s.height * s.enlargement, s.width * s.enlargement}, layout);
+    const desc large = describe(
+        with_depth(s, {s.batch, s.channels, s.height * s.enlargement, s.width * s.enlargement}, s.depth), layout);
     const desc to =
         describe(with_depth(s, {s.batch, s.outputs, s.output_height(), s.output_width()}, s.output_depth()), layout);
     if (is_transposed) {
