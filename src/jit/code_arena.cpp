@@ -78,6 +78,7 @@ bool code_arena::add_known(const std::shared_ptr<const tile_plan>& plan) {
   if (places.empty()) return false;
   const code_index::place& from = places.front();
   const bool is_first = begins_.empty();
+  if (is_first) written_.reserve(from.code->used());  // often it is all of this
   append({reinterpret_cast<const std::uint8_t*>(from.code->memory()) + from.begin, from.size});
   const std::size_t begin = begins_.back();
   parts_.push_back({plan, begin, from.size});
