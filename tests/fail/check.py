@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Checks one pair of files with every compiler: NAME.cpp must be refused with the text it expects, NAME.ok.cpp accepted.
 
-usage: check.py --source NAME.cpp --compiler COMPILER... [--precompiled FOLDER] -- ARGUMENT...
+usage: check.py --source NAME.cpp --compiler COMPILER... [--precompiled FOLDER] [--as-users] -- ARGUMENT...
        check.py --precompile HEADER --compiler COMPILER... --precompiled FOLDER -- ARGUMENT...
 
-The second form precompiles a header for files that are accepted. Refused files read it as users do: precompiled, it would leave their
-own line out of the chain of includes that a compiler prints.
+The second form precompiles a header, which the files then need not read. With --as-users refused files read it none the less.
 
 What is expected must stand in the first 16 lines that a compiler prints, and the file's own line in the first 12 (or as
 many as its line `// own line within: N` says): further down nobody looks for them.
@@ -25,6 +24,14 @@ OWN_PREFIX = "// own line within: "
 def compile_file(command: list[str], source: pathlib.Path) -> tuple[bool, list[str]]:
     done = subprocess.run([*command, str(source)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return done.returncode == 0, done.stdout.splitlines()
+
+
+def as_users_read_it(output: list[str], source: pathlib.Path) -> list[str]:
+    """What g++ prints without a precompiled header: the first chain of includes then ends with the file itself, on one more line."""
+    for i, line in enumerate(output):
+        if re.search(r" from .*collage/collage\.hpp:\d+:$", line):
+            return [*output[:i], line[:-1] + ",", f"                 from {source}:1:", *output[i + 1:]]
+    return output
 
 
 def names_own_line(output: list[str], name: str) -> bool:
@@ -58,9 +65,12 @@ def with_precompiled(command: list[str], folder: pathlib.Path, source: pathlib.P
 
 
 def check(bad: pathlib.Path, good: pathlib.Path, expected: list[str], to_own: int, command: list[str],
-          precompiled: pathlib.Path | None) -> str:
+          precompiled: pathlib.Path | None, as_users: bool) -> str:
     """What is wrong with the pair for this compiler; empty if nothing is."""
-    accepted, output = compile_file(command, bad)
+    refusing = command if as_users or not precompiled else with_precompiled(command, precompiled, bad)
+    accepted, output = compile_file(refusing, bad)
+    if refusing is not command and not is_clang(command[0]):
+        output = as_users_read_it(output, bad)
     if accepted:
         return f"{bad.name} compiles, and must not."
     first = "\n".join(output[:LINES_READ])
@@ -79,6 +89,7 @@ def main() -> int:
     parser.add_argument("--compiler", nargs="+", required=True)
     parser.add_argument("--precompiled", type=pathlib.Path)
     parser.add_argument("--precompile", type=pathlib.Path)
+    parser.add_argument("--as-users", action="store_true")
     split = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     asked, arguments = parser.parse_args(sys.argv[1:split]), sys.argv[split + 1:]
 
@@ -98,7 +109,7 @@ def main() -> int:
 
     failed = 0
     for compiler in asked.compiler:
-        if wrong := check(bad, good, expected, to_own, [compiler, *arguments], asked.precompiled):
+        if wrong := check(bad, good, expected, to_own, [compiler, *arguments], asked.precompiled, asked.as_users):
             print(f"{compiler}: {wrong}")
             failed = 1
     return failed
