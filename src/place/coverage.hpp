@@ -127,6 +127,13 @@ void require_cover(const placing_state& known, Usable usable) {
                              : "add a backend that runs them, such as portable");
 }
 
+/// Adds the refusals of a subgraph, but not those of the machine or the options: the whole network has them.
+inline void add_refusals_of_subgraph(const place_task& task, const std::vector<place_refusal>& of,
+                                     std::vector<place_refusal>& to) {
+  for (const place_refusal& r : of)
+    if (std::ranges::find(task.missing, r) == task.missing.end()) to.push_back(r);
+}
+
 /// Lists the refusals of `build` and of measuring, then those of `accepts`, each reason once.
 inline void list_refusals(const placing_state& known, std::vector<place_refusal>& to) {
   const backend_table backends = known.task.backends;

@@ -371,7 +371,9 @@ class placer {
         inner.precision = {};
         inner.rules = rules_in(*body, task_.backends, task_.options.rules);
         inner.network = task_.options.network + ", subgraph of " + task_.network.node_name(n);
-        known_.bodies.add(n, placer(*body, task_.backends, inner).run());
+        placed_plan made = placer(*body, task_.backends, inner).run();
+        add_refusals_of_subgraph(task_, made.report.refusals, report_.refusals);
+        known_.bodies.add(n, std::move(made));
       }
   }
 

@@ -162,8 +162,6 @@ std::string heading_of(const plan& made, painter paint) {
   return paint(colour::bold, heading) + "\n";
 }
 
-std::string ratio_text(double ratio) { return format_number(ratio <= 1e6 ? "%.3f" : "%.3g", ratio); }
-
 std::string runs_table(const plan& made, const std::vector<plan_run>& runs, painter paint) {
   const time_unit unit(runs.empty() ? 0 : runs[0].median_ms);
   table page({{"end to end"},

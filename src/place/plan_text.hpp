@@ -21,9 +21,6 @@ std::string title_of(const plan& made);
 /// The same as the heading of a page, folded to its width, with the end of its last line.
 std::string heading_of(const plan& made, painter paint);
 
-/// A ratio of two times: "1.250". It stays short for a plan file that was edited by hand and may have any ratio.
-std::string ratio_text(double ratio);
-
 /// A table of end-to-end times: first the plan, then the placements that it was compared with. The last column has
 /// remarks, for example that a placement runs the same steps as the plan.
 std::string runs_table(const plan& made, const std::vector<plan_run>& runs, painter paint);

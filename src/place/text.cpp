@@ -1,6 +1,7 @@
 // Pages of text, in the target collage::place.
 #include "text.hpp"
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace collage::inline v0 {
@@ -106,10 +107,15 @@ std::string without_sign_of_zero(const std::string& number) {
 }  // namespace
 
 std::string format_number(const char* format, double number) {
+  std::string chosen = format;
+  // A file that was edited by hand may hold any number. The digits of a huge one say no more than its exponent.
+  if (std::abs(number) > 1e15 && chosen.starts_with("%.") && chosen.find('f') == 3) chosen.replace(2, 2, "3g");
   char text[64];
-  std::snprintf(text, sizeof(text), format, number);
+  std::snprintf(text, sizeof(text), chosen.c_str(), number);
   return without_sign_of_zero(text);
 }
+
+std::string ratio_text(double ratio) { return format_number(ratio <= 1e6 ? "%.3f" : "%.3g", ratio); }
 
 std::string count_of(std::size_t number, const char* one) {
   return std::to_string(number) + " " + one + (number == 1 ? "" : "s");
@@ -121,9 +127,7 @@ time_unit::time_unit(double largest_ms) {
   in_one_ms = 1e3;
 }
 std::string time_unit::number(double ms, int decimals) const {
-  char text[64];
-  std::snprintf(text, sizeof(text), "%.*f", decimals, ms * in_one_ms);
-  return without_sign_of_zero(text);
+  return format_number(("%." + std::to_string(decimals) + "f").c_str(), ms * in_one_ms);
 }
 std::string format_time(double ms) {
   const time_unit unit(ms);

@@ -36,8 +36,12 @@ inline constexpr std::size_t mark_size = 2;
 /// Breaks text into lines of at most page_width columns. The first is indented by `first`, the others by `indent`.
 std::string wrap(std::string_view text, std::size_t indent, std::size_t first = 0);
 
-/// Formats a number like printf: format_number("%.1f", 1.25). A number that is rounded to zero has no sign.
+/// Formats a number like printf: format_number("%.1f", 1.25). A number that is rounded to zero has no sign. Above
+/// 1e15, a format with a number of decimals gives three digits and an exponent.
 std::string format_number(const char* format, double number);
+
+/// A ratio of two times: "1.250". It stays short for a plan file that was edited by hand and may have any ratio.
+std::string ratio_text(double ratio);
 
 /// A number with what it counts: "1 group", "5 groups".
 std::string count_of(std::size_t number, const char* one);

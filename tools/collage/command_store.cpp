@@ -197,8 +197,8 @@ int list(const options& given) {
                    e.run.name,
                    std::to_string(e.key.threads),
                    ms(e.run.median_ms),
-                   format_number("%.3f", e.run.ratio),
-                   format_number("%.3f ", e.run.ratio_low) + format_number("%.3f", e.run.ratio_high),
+                   c::detail::ratio_text(e.run.ratio),
+                   c::detail::ratio_text(e.run.ratio_low) + " " + c::detail::ratio_text(e.run.ratio_high),
                    {day_of(e.run.when_s), colour::dim}});
     page += entries.text() + "\n";
   }
@@ -275,9 +275,9 @@ int show(const options& given) {
     page += line_of("median", ms(e.run.median_ms) + " ms; the middle 80 % of " + count_of(e.run.runs, "run") +
                                   " between " + ms(e.run.low_ms) + " and " + ms(e.run.high_ms));
     if (!e.run.against.empty())
-      page += line_of("ratio", format_number("%.3f", e.run.ratio) + " to " + e.run.against +
-                                   "; with 95 % confidence between " + format_number("%.3f", e.run.ratio_low) +
-                                   " and " + format_number("%.3f", e.run.ratio_high));
+      page += line_of("ratio", c::detail::ratio_text(e.run.ratio) + " to " + e.run.against +
+                                   "; with 95 % confidence between " + c::detail::ratio_text(e.run.ratio_low) +
+                                   " and " + c::detail::ratio_text(e.run.ratio_high));
     page += line_of("on", where_of(e.key.machine, e.key.threads, e.key.waiting, e.key.precision));
     page += line_of("measured", time_of(e.run.when_s, "%Y-%m-%d %H:%M:%S UTC"));
   }

@@ -14,6 +14,8 @@ struct place_refusal {
   std::string pattern;
   std::string where;  ///< a node's name, the label of a structure for a measured kernel, or "all of it"
   std::string reason;
+
+  bool operator==(const place_refusal&) const = default;
 };
 
 /// One refusal for all places where backend, pattern and reason are the same.

@@ -7,6 +7,7 @@
 #include <collage/place/backends.hpp>
 #include <collage/place/candidates.hpp>
 #include <collage/place/compare.hpp>
+#include <collage/place/refusal.hpp>
 #include <collage/run/engine.hpp>
 #include <collage/run/log.hpp>
 #include <collage/run/verify.hpp>
@@ -21,10 +22,12 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "support/files.hpp"
 #include "support/loops_backend.hpp"
@@ -430,6 +433,32 @@ TEST(place, what_is_refused_is_reported_without_measuring_too) {
   EXPECT_TRUE(told("unable", "relu", "this processor is too old"));       // by build
   EXPECT_TRUE(told("loops", "add", "its operands must have one shape"));  // by accepts
   EXPECT_EQ(report.measured, 0U);
+}
+
+/// A refusal of the machine counts once, however many subgraphs there are.
+TEST(place, what_is_refused_in_a_subgraph_is_reported) {
+  c::graph_builder side;
+  const c::value s = side.input("s", {c::dtype::f32, {2, 8}});
+  side.output("t", side(op::add, s, side.input("row", {c::dtype::f32, {8}})));
+  const auto body = std::make_shared<const c::graph>(side.finish());
+  c::graph_builder g;
+  const c::value wanted = g.input("wanted", {c::dtype::boolean, {}});
+  const std::vector<c::value> operands{wanted, g.input("x", {c::dtype::f32, {2, 8}}),
+                                       g.input("row", {c::dtype::f32, {8}})};
+  g.output("y", g.add(c::kind_of<decltype(op::branch)>, operands, {}, "branch", {body, body}));
+  const c::graph network = g.finish();
+  c::place_options o = quick_options();
+  for (const c::placing_costs costs : {c::placing_costs::none, c::placing_costs::measured}) {
+    o.costs = costs;
+    std::size_t absent_ones = 0, of_add = 0;
+    for (const c::merged_refusal& r :
+         c::merged(c::place<c::backend_set<absent, loops, c::portable>>(network, o).report.refusals)) {
+      if (r.backend == "absent") absent_ones += r.places;
+      if (r.backend == "loops" && r.pattern == "add") of_add += r.places;
+    }
+    EXPECT_EQ(absent_ones, 1U);
+    EXPECT_EQ(of_add, 2U) << "one in each subgraph";
+  }
 }
 
 TEST(place, nodes_that_a_backend_refuses_are_borrowed_and_named) {
