@@ -105,10 +105,10 @@ class guarded_memory {
   }
   std::byte* data() const { return memory_.data() + guard + shift_; }
   bool intact() const {
-    const auto* at = reinterpret_cast<const unsigned char*>(memory_.data());
-    for (std::size_t i = 0; i < memory_.size(); ++i)
-      if ((i < guard + shift_ || i >= guard + shift_ + bytes_) && at[i] != mark) return false;
-    return true;
+    const std::span around(memory_.data(), memory_.size());
+    const auto is_mark = [](std::byte b) { return b == std::byte{mark}; };
+    return std::ranges::all_of(around.first(guard + shift_), is_mark) &&
+           std::ranges::all_of(around.subspan(guard + shift_ + bytes_), is_mark);
   }
 
  private:

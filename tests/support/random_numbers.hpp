@@ -36,7 +36,10 @@ class random_numbers {
   std::int64_t number(std::int64_t low, std::int64_t high) {
     return std::uniform_int_distribution<std::int64_t>(low, high)(engine_);
   }
-  double real(double low, double high) { return std::uniform_real_distribution<double>(low, high)(engine_); }
+  /// Uniform in [low, high). The distribution of libstdc++ takes two logarithms for each number.
+  double real(double low, double high) {
+    return low + (high - low) * (static_cast<double>(engine_() >> 11U) * 0x1p-53);
+  }
   bool chance(double probability) { return real(0, 1) < probability; }
 
  private:
