@@ -90,12 +90,12 @@ quantisation weight_quantisation(std::span<const float> contents, const shape& d
   return how;
 }
 
-quantisation bias_quantisation(const quantisation& input, const quantisation& weights) {
-  if (input.scales.size() != 1)
+quantisation bias_quantisation(const quantisation& of_input, const quantisation& weights) {
+  if (of_input.scales.size() != 1)
     throw error(error_kind::invalid_argument, "the input must have one scale", "quantisation of a bias");
   quantisation how{dtype::i32, weights.scales.size() == 1 ? -1 : 0, {}, {}};
   for (const float scale : weights.scales)
-    how.scales.push_back(usable_scale(static_cast<double>(scale) * static_cast<double>(input.scales[0])));
+    how.scales.push_back(usable_scale(static_cast<double>(scale) * static_cast<double>(of_input.scales[0])));
   how.zero_points.assign(how.scales.size(), 0);
   return how;
 }
