@@ -445,7 +445,8 @@ TEST(place, what_is_refused_in_a_subgraph_is_reported) {
   const c::value wanted = g.input("wanted", {c::dtype::boolean, {}});
   const std::vector<c::value> operands{wanted, g.input("x", {c::dtype::f32, {2, 8}}),
                                        g.input("row", {c::dtype::f32, {8}})};
-  g.output("y", g.add(c::kind_of<decltype(op::branch)>, operands, {}, "branch", {body, body}));
+  const std::vector bodies{body, body};
+  g.output("y", g.add(c::kind_of<decltype(op::branch)>, operands, {}, "branch", bodies));
   const c::graph network = g.finish();
   c::place_options o = quick_options();
   for (const c::placing_costs costs : {c::placing_costs::none, c::placing_costs::measured}) {
