@@ -1,11 +1,18 @@
 // Options of placing that many tests share.
 #pragma once
 
+#include <collage/measure/drift.hpp>
 #include <collage/place.hpp>
 
+#include <array>
 #include <cstdint>
 
 namespace collage_test {
+
+/// Watches a machine whose time is a test's own: work takes none of it, and need not be done.
+inline std::array<collage::drift_work, collage::drift_signs> no_drift_works() {
+  return {collage::timed([] {}), collage::timed([] {})};
+}
 
 /// One thread, and short comparisons.
 inline collage::place_options quick_options(bool measure = true) {
@@ -25,6 +32,7 @@ inline collage::place_options clock_options(double& now_ms, double seconds = 0.2
   o.measuring.timing.rounds = 3;
   o.measuring.clock = {[&now_ms] { return now_ms; }, [&now_ms](double ms) { now_ms += ms; },
                        [] { return std::uint64_t{0}; }};
+  o.measuring.drift_works = no_drift_works();
   return o;
 }
 

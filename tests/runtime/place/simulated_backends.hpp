@@ -31,6 +31,8 @@
 #include <utility>
 #include <vector>
 
+#include "support/placing.hpp"
+
 namespace collage_test {
 
 namespace c = collage;
@@ -96,6 +98,7 @@ class simulated_machine {
     o.threads = 1;
     o.measuring.workers = false;
     o.measuring.clock = clock();
+    o.measuring.drift_works = collage_test::no_drift_works();
     o.comparing.seconds = 0.1;
     if (how_.spread == 0 && how_.period_ms == 0 && how_.slow_start_ms == 0)
       o.measuring.timing.rounds = 3;  // more would show the same
