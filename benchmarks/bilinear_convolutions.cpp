@@ -28,6 +28,7 @@
 
 #include "clock.hpp"
 #include "jit/bilinear_convolution.hpp"
+#include "kernel_times.hpp"
 #include "peak.hpp"
 
 extern "C" void omp_set_num_threads(int count);  // not every compiler that reads this file has omp.h
@@ -36,21 +37,10 @@ namespace {
 
 namespace jit = collage::detail::jit;
 
+using benchmarks::floats;
+using benchmarks::median;
 using benchmarks::now;
 using benchmarks::threads;
-
-/// Floats that begin at a cache line.
-class floats {
- public:
-  explicit floats(std::size_t count) : memory_(count + 16) {
-    data_ = memory_.data() + (64 - reinterpret_cast<std::uintptr_t>(memory_.data()) % 64) / 4;
-  }
-  float* data() const { return data_; }
-
- private:
-  std::vector<float> memory_;
-  float* data_;
-};
 
 /// Copies of weights, more than the last-level cache holds; small ones are copied at most 16 times.
 std::size_t copies_of(std::size_t floats_of_one) {
@@ -208,11 +198,6 @@ class bilinear_run {
   std::vector<floats> weights_;
   std::size_t next_ = 0;
 };
-
-double median(std::vector<double> list) {
-  std::ranges::sort(list);
-  return list[list.size() / 2];
-}
 
 /// One result by the definition, with relu. Images are plain.
 double exact_result(const bilinear_run& run, const jit::convolution_shape& s, std::int64_t output, std::int64_t z,

@@ -27,6 +27,7 @@
 #include "clock.hpp"
 #include "jit/product_point.hpp"
 #include "jit/scheme_product.hpp"
+#include "kernel_times.hpp"
 #include "peak.hpp"
 
 extern "C" void omp_set_num_threads(int count);  // not every compiler that reads this file has omp.h
@@ -35,21 +36,10 @@ namespace {
 
 namespace jit = collage::detail::jit;
 
+using benchmarks::floats;
+using benchmarks::median;
 using benchmarks::now;
 using benchmarks::threads;
-
-/// Floats that begin at a cache line.
-class floats {
- public:
-  explicit floats(std::size_t count) : memory_(count + 16) {
-    data_ = memory_.data() + (64 - reinterpret_cast<std::uintptr_t>(memory_.data()) % 64) / 4;
-  }
-  float* data() const { return data_; }
-
- private:
-  std::vector<float> memory_;
-  float* data_;
-};
 
 /// Copies of weights, more than the last-level cache holds; small ones are copied at most 32 times.
 std::size_t copies_of(std::size_t floats_of_one) {
@@ -180,11 +170,6 @@ class scheme_run {
   std::vector<floats> packed_;
   std::size_t next_ = 0;
 };
-
-double median(std::vector<double> list) {
-  std::ranges::sort(list);
-  return list[list.size() / 2];
-}
 
 std::vector<jit::product_point> points_of(const jit::scheme& scheme, const product_shape& s) {
   if (!scheme.is_classical()) return jit::points_with(scheme, s.m, {&s.n, 1}, s.k, false);

@@ -8,17 +8,17 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <collage/ops.hpp>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "clock.hpp"
 #include "jit/product_point.hpp"
 #include "jit/scheme_product.hpp"
+#include "kernel_times.hpp"
 
 extern "C" void omp_set_num_threads(int count);  // not every compiler that reads this file has omp.h
 
@@ -28,25 +28,12 @@ namespace jit = collage::detail::jit;
 namespace op = collage::ops;
 using jit::scheme_product;
 
-using seconds = std::chrono::duration<double>;
-double now() { return seconds(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+using benchmarks::median;
+using benchmarks::now;
+using benchmarks::threads;
 
-int threads() {
-  const char* text = std::getenv("COLLAGE_THREADS");
-  return text == nullptr ? 1 : std::max(1, std::atoi(text));
-}
-
-/// Floats that begin at a cache line.
-class floats {
- public:
-  explicit floats(std::size_t count) : memory_(count + 16, 0.5F) {
-    data_ = memory_.data() + (64 - reinterpret_cast<std::uintptr_t>(memory_.data()) % 64) / 4;
-  }
-  float* data() const { return data_; }
-
- private:
-  std::vector<float> memory_;
-  float* data_;
+struct floats : benchmarks::floats {
+  explicit floats(std::size_t count) : benchmarks::floats(count, 0.5F) {}
 };
 
 jit::epilogue bias() {
@@ -130,11 +117,6 @@ class rivals {
   std::vector<std::vector<floats>> packed_;
   std::size_t copy_ = 0;
 };
-
-double median(std::vector<double> list) {
-  std::ranges::sort(list);
-  return list[list.size() / 2];
-}
 
 void shared(benchmark::State& state, const shape& s, const std::string& algorithm) {
   omp_set_num_threads(threads());

@@ -37,7 +37,7 @@ def made_by_a_kernel(groups: pathlib.Path, files: tuple[str, ...]) -> dict[str, 
 
 
 class Policy(unittest.TestCase):
-    """The library's own answers are in tests/c/waiting.py."""
+    """tests/c/waiting.py tests the policies that the library reports."""
 
     def test_only_the_long_waiting_sets_a_variable(self):
         self.assertEqual(main.VARIABLES, {main.LONG_WAITING: {"COLLAGE_WAIT_BRIEFLY": "0"}})

@@ -1,0 +1,29 @@
+// Memory and medians for benchmarks that time kernels themselves.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace benchmarks {
+
+/// Floats of one value that begin at a cache line.
+class floats {
+ public:
+  explicit floats(std::size_t count, float value = 0) : memory_(count + 16, value) {
+    data_ = memory_.data() + (64 - reinterpret_cast<std::uintptr_t>(memory_.data()) % 64) / 4;
+  }
+  float* data() const { return data_; }
+
+ private:
+  std::vector<float> memory_;
+  float* data_;
+};
+
+inline double median(std::vector<double> list) {
+  std::ranges::sort(list);
+  return list[list.size() / 2];
+}
+
+}  // namespace benchmarks
