@@ -5,8 +5,26 @@ option(COLLAGE_BUILD_C "Build the C library, libcollage.so" ${PROJECT_IS_TOP_LEV
 option(COLLAGE_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
 option(COLLAGE_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(COLLAGE_TEST_LONG "Build also what tools/test --long alone runs" OFF)
+
+# Of many files that are only read to see that they compile, some are drawn, and all of them with COLLAGE_TEST_LONG. tools/test
+# draws others each time.
+if(NOT COLLAGE_DRAW)
+  string(RANDOM LENGTH 8 ALPHABET "0123456789abcdef" draw)
+  set(COLLAGE_DRAW "${draw}" CACHE STRING "Which headers and benchmarks are read alone, where not all are")
+endif()
+
+# collage_draw(RESULT NAME DIGITS): whether NAME is drawn; DIGITS are the hexadecimal digits that draw it, as in 08 for an eighth.
+function(collage_draw result name digits)
+  string(SHA1 lot "${COLLAGE_DRAW} ${name}")
+  if(COLLAGE_TEST_LONG OR lot MATCHES "^[${digits}]")
+    set(${result} ON PARENT_SCOPE)
+  else()
+    set(${result} OFF PARENT_SCOPE)
+  endif()
+endfunction()
+
 set(COLLAGE_BUILD_BENCHMARKS ${PROJECT_IS_TOP_LEVEL} CACHE STRING
-    "Build the benchmarks: ON, OFF, or CHECK (only clang reads them, apart from what a test runs)")
+    "Build the benchmarks: ON, OFF, or CHECK (a quarter is read by clang, beside what a test runs)")
 set_property(CACHE COLLAGE_BUILD_BENCHMARKS PROPERTY STRINGS ON OFF CHECK)
 option(COLLAGE_UNITY "Compile several files of a folder at once: faster from scratch, slower after a change of one file" ON)
 option(COLLAGE_INSTALL "Add the install rules" ${PROJECT_IS_TOP_LEVEL})
