@@ -249,7 +249,8 @@ struct layer {
   std::int64_t depth = 0;  ///< 0: in two dimensions
 };
 
-void over_library(benchmark::State& state, const layer& l, std::string_view family, jit::image_layout layout) {
+void over_library(benchmark::State& state, const layer& l, std::string_view family, jit::image_layout layout,
+                  jit::weight_transform_time weights = jit::weight_transform_time::once) {
   omp_set_num_threads(threads());
   const jit::convolution_shape shape = {.channels = l.channels,
                                         .outputs = l.outputs,
@@ -280,7 +281,7 @@ void over_library(benchmark::State& state, const layer& l, std::string_view fami
     double least = 0;
     jit::convolution_configuration chosen;
     for (const jit::convolution_configuration& c : jit::propose_configurations(shape, machine)) {
-      if (c.algorithm().name != family) continue;
+      if (c.algorithm().name != family || c.weights != weights) continue;
       auto made = std::make_unique<bilinear_run>(c, shape);
       std::vector<double> times;
       for (int i = turns_of(0.05); i > 0; --i) times.push_back(made->run());
@@ -312,20 +313,23 @@ void over_library(benchmark::State& state, const layer& l, std::string_view fami
 [[maybe_unused]] const bool is_registered = [] {
   constexpr layer layers[] = {{64, 64, 224}, {128, 128, 112}, {256, 256, 56}, {512, 512, 28}, {512, 512, 14},
                               {64, 64, 56},  {128, 128, 28},  {256, 256, 14}, {512, 512, 7}};
+  // Whose weights are most of what is read.
+  constexpr layer few_tiles[] = {{512, 512, 14}, {256, 256, 14}, {512, 512, 7}};
   // Those of resnet50-3d-paper, and of networks for volumes.
   constexpr layer deep[] = {{64, 64, 56, 1, 3},  {128, 128, 28, 1, 2}, {256, 256, 14, 1, 1},  {512, 512, 7, 1, 1},
                             {32, 32, 64, 1, 64}, {64, 64, 32, 1, 32},  {128, 128, 16, 1, 16}, {64, 64, 28, 1, 8}};
   // Of generators: the size is that of the small image.
   constexpr layer enlarged[] = {
       {128, 128, 8, 2}, {128, 128, 16, 2}, {128, 128, 32, 2}, {128, 128, 64, 2}, {128, 64, 128, 2}};
-  const auto add = [](const layer& l, const char* family, jit::image_layout layout, const char* name) {
+  const auto add = [](const layer& l, const char* family, jit::image_layout layout, const char* name,
+                      jit::weight_transform_time weights = jit::weight_transform_time::once) {
     const std::string size =
         (l.depth == 0 ? "" : std::to_string(l.depth) + "x") + std::to_string(l.size) + "x" + std::to_string(l.size);
     const std::string what = l.enlargement == 1 ? std::to_string(l.channels) + "_channels_" + size
                                                 : std::to_string(l.channels) + "_to_" + std::to_string(l.outputs) +
                                                       "_channels_" + size + "_enlarged";
     benchmark::RegisterBenchmark((what + "/" + family + "/" + name).c_str(), [=](benchmark::State& state) {
-      over_library(state, l, family, layout);
+      over_library(state, l, family, layout, weights);
     })->Iterations(1);
   };
   for (const layer& l : layers)
@@ -334,6 +338,9 @@ void over_library(benchmark::State& state, const layer& l, std::string_view fami
   for (const layer& l : deep)
     for (const char* family : {"F(2,3)", "F(4,3)", "F(4,3) accurate", "F(6,3)"})
       add(l, family, jit::image_layout::blocked_16, "blocked");
+  for (const layer& l : few_tiles)
+    for (const char* family : {"F(2,3)", "F(4,3)", "F(4,3) accurate"})
+      add(l, family, jit::image_layout::blocked_16, "blocked/on_the_fly", jit::weight_transform_time::on_the_fly);
   for (const layer& l : layers) add(l, "F(4,3)", jit::image_layout::channels_last, "channels_last");
   for (const layer& l : layers) add(l, "F(4,3)", jit::image_layout::plain, "plain");
   for (const layer& l : deep) add(l, "F(4,3)", jit::image_layout::channels_last, "channels_last");

@@ -97,7 +97,25 @@ void bilinear_convolution::bind() {
   rest_.bind();
 }
 
+/// [panels][inner steps][taps of the window][output channels of the panel].
+void bilinear_convolution::pack_taps(const float* weights, float* to) const {
+  const std::int64_t area = shape_.window_height * shape_.window_width, inner = shape_.channels * taps_.count();
+  for (std::int64_t first = 0; first < shape_.outputs; first += how_.product.columns()) {
+    const std::int64_t columns = std::min<std::int64_t>(how_.product.columns(), shape_.outputs - first);
+    const std::int64_t width = packed_floats(how_.product, 1, columns);
+    for (std::int64_t k = 0; k < inner; ++k) {
+      const std::int64_t c = k % shape_.channels, tap = taps_.first + k / shape_.channels;
+      for (std::int64_t i = 0; i < area; ++i, to += width) {
+        for (std::int64_t o = 0; o < columns; ++o)
+          to[o] = weights[(((first + o) * shape_.channels + c) * shape_.window_depth + tap) * area + i];
+        std::fill(to + columns, to + width, 0.0F);
+      }
+    }
+  }
+}
+
 void bilinear_convolution::pack(const float* weights, float* to) const {
+  if (is_on_the_fly()) return pack_taps(weights, to);
   const int products = how_.algorithm().products;
   const weight_function transform =
       weight_function_of(how_.family, std::make_index_sequence<convolution_family_count>());
@@ -176,7 +194,7 @@ output_transform bilinear_convolution::output_of(const convolution_call& call, c
           .first_slice = at.first_slice};
 }
 
-void bilinear_convolution::multiply_line(const convolution_call& call, const block_place& at,
+void bilinear_convolution::multiply_line(const panel_weights& weights, const block_place& at,
                                          const block_memory& memory, std::int64_t index, std::int64_t line,
                                          std::int64_t first_panel, std::int64_t last_panel) const {
   const product& chosen = product_of(at);
@@ -194,25 +212,45 @@ void bilinear_convolution::multiply_line(const convolution_call& call, const blo
                        line * (of_tile ? blocks_.slices : 1) * blocks_.output_row};
   chosen.run({.a = memory.input + index * blocks_.input_step + row * blocks_.input_row,
               .a_step = (of_tile ? 1 : blocks_.input_slices) * blocks_.input_row,
-              .packed = call.weights + index * packed_,
+              .packed = weights.packed + index * weights.step,
+              .first_panel = weights.first_panel,
               .to = to,
               .to_step = (of_tile ? 1 : blocks_.slices) * blocks_.output_row},
              {first_panel, last_panel, 0, chosen.bands(), taps.first * shape_.channels, taps.last * shape_.channels});
 }
 
-void bilinear_convolution::multiply(const convolution_call& call, const block_place& at, const block_memory& memory,
+void bilinear_convolution::multiply(const panel_weights& weights, const block_place& at, const block_memory& memory,
                                     std::int64_t index, std::int64_t first_panel, std::int64_t last_panel) const {
   const std::int64_t lines = blocks_.rows_are_slices ? at.tiles : at.slices;
-  if (lines == 1) return multiply_line(call, at, memory, index, 0, first_panel, last_panel);
+  if (lines == 1) return multiply_line(weights, at, memory, index, 0, first_panel, last_panel);
   for (std::int64_t panel = first_panel; panel < last_panel; ++panel)  // it stays in a cache
-    for (std::int64_t line = 0; line < lines; ++line) multiply_line(call, at, memory, index, line, panel, panel + 1);
+    for (std::int64_t line = 0; line < lines; ++line) multiply_line(weights, at, memory, index, line, panel, panel + 1);
 }
 
-bool bilinear_convolution::run_block(const convolution_call& call, std::int64_t block,
-                                     const block_memory& memory) const {
+void bilinear_convolution::multiply_panel(const convolution_call& call, const block_place& at,
+                                          const block_memory& memory, std::int64_t panel, int thread) const {
+  const std::int64_t inner = shape_.channels * taps_.count(), first = panel * how_.product.columns();
+  const std::int64_t columns = std::min<std::int64_t>(how_.product.columns(), shape_.outputs - first);
+  const std::int64_t width = packed_floats(how_.product, 1, columns);
+  const std::int64_t blocks = how_.partition == work_partition::tiles ? std::max(call.threads, 1) : 1;
+  float* const made = call.scratch + blocks * blocks_.floats + thread * panel_floats(how_, shape_);
+  transforms_.weights({.from = call.weights + first * inner * shape_.window_height * shape_.window_width,
+                       .to = made,
+                       .steps = inner,
+                       .width = width});
+  for (int p = 0; p < how_.algorithm().products; ++p)
+    multiply({made, inner * width, panel}, at, memory, p, panel, panel + 1);
+}
+
+bool bilinear_convolution::run_block(const convolution_call& call, std::int64_t block, int thread) const {
   const block_place at = place_of(block);
+  const block_memory memory = memory_of(call.scratch, thread);
   transforms_.input(input_of(call, at, memory), {0, at.tiles, 0, blocks_.input_row, 0, at.input_slices});
-  for (int p = 0; p < how_.algorithm().products; ++p) multiply(call, at, memory, p, 0, full_.panels());
+  if (is_on_the_fly())
+    for (std::int64_t panel = 0; panel < full_.panels(); ++panel) multiply_panel(call, at, memory, panel, thread);
+  else
+    for (int p = 0; p < how_.algorithm().products; ++p)
+      multiply({call.weights, packed_}, at, memory, p, 0, full_.panels());
   return transforms_.output(output_of(call, at, memory), {0, at.tiles, 0, blocks_.output_row, 0, at.slices});
 }
 
@@ -223,8 +261,13 @@ bool bilinear_convolution::run_phases(const convolution_call& call, std::int64_t
   const input_transform input = input_of(call, at, memory);
   host::parallel(call.threads, in.count(), [&](std::int64_t i, int) { transforms_.input(input, in[i]); });
   const std::int64_t panels = full_.panels();
-  host::parallel(call.threads, how_.algorithm().products * panels,
-                 [&](std::int64_t i, int) { multiply(call, at, memory, i / panels, i % panels, i % panels + 1); });
+  if (is_on_the_fly())
+    host::parallel(call.threads, panels,
+                   [&](std::int64_t i, int thread) { multiply_panel(call, at, memory, i, thread); });
+  else
+    host::parallel(call.threads, how_.algorithm().products * panels, [&](std::int64_t i, int) {
+      multiply({call.weights, packed_}, at, memory, i / panels, i % panels, i % panels + 1);
+    });
   const transform_parts out{at.tiles, at.slices, blocks_.output_row};
   const output_transform output = output_of(call, at, memory);
   std::atomic<bool> is_finite = true;
@@ -243,7 +286,7 @@ bool bilinear_convolution::run(const convolution_call& call) const {
   }
   std::atomic<bool> is_finite = true;
   host::parallel(call.threads, blocks_.blocks(), [&](std::int64_t b, int thread) {
-    if (!run_block(call, b, memory_of(call.scratch, thread))) is_finite.store(false, std::memory_order_relaxed);
+    if (!run_block(call, b, thread)) is_finite.store(false, std::memory_order_relaxed);
   });
   return is_finite;
 }

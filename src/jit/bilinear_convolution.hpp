@@ -1,5 +1,5 @@
-// Convolutions by bilinear algorithms, on generated kernels: the weights are transformed once, and each block of tiles is
-// transformed, multiplied and transformed back.
+// Convolutions by bilinear algorithms, on generated kernels. Each block of tiles is transformed, multiplied by transformed weights
+// and transformed back.
 //
 // A tile of outputs is computed from sums of its inputs and of products. So NaN and infinity spread over a tile: an
 // input that is not finite makes other outputs NaN than those that read it. `run` says if that may have happened.
@@ -45,7 +45,8 @@ class bilinear_convolution {
   /// Why the replica runs, in one sentence; empty if generated code runs.
   const std::string& refusal() const { return full_.refusal(); }
 
-  /// Transforms weights [outputs][channels][depth][height][width] in double precision. `to` has `weight_bytes`.
+  /// Packs weights [outputs][channels][depth][height][width]. Those that are kept transformed are transformed in double precision.
+  /// `to` has `weight_bytes`.
   void pack(const float* weights, float* to) const;
 
   /// False: some result was not finite before the epilogue. Then an input or weight is not finite, or a sum is too large,
@@ -65,6 +66,12 @@ class bilinear_convolution {
     float* input;   ///< V
     float* output;  ///< M
   };
+  /// Transformed weights, of all panels or of one.
+  struct panel_weights {
+    const float* packed;
+    std::int64_t step;  ///< floats between products
+    std::int64_t first_panel = 0;
+  };
   block_memory memory_of(float* scratch, int thread) const;
   block_place place_of(std::int64_t block) const;
   const product& product_of(const block_place& at) const {
@@ -72,12 +79,17 @@ class bilinear_convolution {
   }
   input_transform input_of(const convolution_call& call, const block_place& at, const block_memory& memory) const;
   output_transform output_of(const convolution_call& call, const block_place& at, const block_memory& memory) const;
-  void multiply(const convolution_call& call, const block_place& at, const block_memory& memory, std::int64_t index,
+  void multiply(const panel_weights& weights, const block_place& at, const block_memory& memory, std::int64_t index,
                 std::int64_t first_panel, std::int64_t last_panel) const;
   /// The product of one line of a block: of one of its slices, or of one of its tiles.
-  void multiply_line(const convolution_call& call, const block_place& at, const block_memory& memory,
+  void multiply_line(const panel_weights& weights, const block_place& at, const block_memory& memory,
                      std::int64_t index, std::int64_t line, std::int64_t first_panel, std::int64_t last_panel) const;
-  bool run_block(const convolution_call& call, std::int64_t block, const block_memory& memory) const;
+  bool is_on_the_fly() const { return how_.weights == weight_transform_time::on_the_fly; }
+  /// Transforms the weights of a panel in a thread's memory, and multiplies by them.
+  void multiply_panel(const convolution_call& call, const block_place& at, const block_memory& memory,
+                      std::int64_t panel, int thread) const;
+  void pack_taps(const float* weights, float* to) const;
+  bool run_block(const convolution_call& call, std::int64_t block, int thread) const;
   bool run_phases(const convolution_call& call, std::int64_t block, const block_memory& memory) const;
 
   convolution_configuration how_;

@@ -40,6 +40,29 @@ std::int64_t fitting_in(const convolution_machine& machine, std::int64_t floats_
   return std::max<std::int64_t>(1, machine.second_level_bytes * 3 / 4 / (4 * floats_of_tile));
 }
 
+/// Weights that are transformed in each run, for the algorithm of `c`: one configuration where weights are most of what a run reads,
+/// else none. All tiles are one block, so that each weight is transformed once.
+std::vector<convolution_configuration> propose_on_the_fly(convolution_configuration c, const convolution_shape& s,
+                                                          const convolution_machine& machine) {
+  constexpr std::int64_t least_tiles = 8;  // fewer do not repay the transform
+  c.block = most_block_tiles;
+  const convolution_blocks whole = blocks_of(c, s);
+  const std::int64_t images =
+      4 * s.batch * (s.channels * s.height * s.width + s.outputs * s.output_height() * s.output_width());
+  const std::int64_t kept = weight_bytes(c, s);
+  if (s.output_depth() > 1 || whole.tiles < least_tiles || whole.tiles > most_block_tiles ||
+      kept < machine.second_level_bytes || kept < 8 * images)
+    return {};
+  // A panel stays in the second-level cache, beside what it is multiplied with.
+  const std::int64_t of_vector = 4 * c.algorithm().products * s.channels * c.product.lanes();
+  const std::int64_t width = std::clamp<std::int64_t>(machine.second_level_bytes / 2 / of_vector, 1, 2);
+  c.product = tile_for(machine.set, std::max(whole.tiles, least_rows), s.outputs, static_cast<int>(width));  // no wider
+  c.block = static_cast<int>(whole.tiles);
+  c.partition = machine.threads > 1 ? work_partition::phases : work_partition::tiles;
+  c.weights = weight_transform_time::on_the_fly;
+  return {c};
+}
+
 /// Blocks of several slices of a depth, for the algorithm of `c`.
 std::vector<convolution_configuration> propose_in_depth(convolution_configuration c, const convolution_shape& s,
                                                         const convolution_machine& machine) {
@@ -81,7 +104,8 @@ std::vector<convolution_configuration> propose_in_depth(convolution_configuratio
 std::string to_text(const convolution_configuration& c) {
   return convolution_version_word() + ' ' + c.algorithm().name + ' ' + words_of(c.product) + " block " +
          std::to_string(c.block) + (c.slices == 1 ? "" : " slices " + std::to_string(c.slices)) + " threads " +
-         (c.partition == work_partition::tiles ? "tiles" : "phases");
+         (c.partition == work_partition::tiles ? "tiles" : "phases") +
+         (c.weights == weight_transform_time::once ? "" : " weights on-the-fly");
 }
 
 convolution_configuration parse_convolution_configuration(std::string_view text) {
@@ -106,6 +130,10 @@ convolution_configuration parse_convolution_configuration(std::string_view text)
   if (share != "tiles" && share != "phases")
     read.refuse("threads share '" + std::string(share) + "', and tiles and phases are known");
   c.partition = share == "tiles" ? work_partition::tiles : work_partition::phases;
+  if (read.take("weights")) {
+    read.literally("on-the-fly");
+    c.weights = weight_transform_time::on_the_fly;
+  }
   if (const sentence why = fault_of(c); !why.empty()) read.refuse(std::string(why.text, why.size));
   read.must_be(to_text(c));
   return c;
@@ -148,6 +176,8 @@ std::vector<convolution_configuration> propose_configurations(const convolution_
     if (fitting >= 2 * least || whole.tiles > 8 * least)
       add(std::min(each, std::max(fitting, least) / 2), work_partition::tiles);
     else add(std::min(each, std::max(fitting, least)), work_partition::tiles, 3);
+    const std::vector<convolution_configuration> on_the_fly = propose_on_the_fly(c, s, machine);
+    list.insert(list.begin() + std::min<std::ptrdiff_t>(1, std::ssize(list)), on_the_fly.begin(), on_the_fly.end());
   }
   std::vector<convolution_configuration> chosen;
   for (std::size_t turn = 0; chosen.size() < most_proposals; ++turn) {

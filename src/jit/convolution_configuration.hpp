@@ -1,13 +1,15 @@
 // Convolutions by bilinear algorithms: their shapes, their configurations as values and texts, and the memory they need.
 //
 // A text is canonical, as in "winograd1 F(4,3) accurate avx512 tile 14x2 unroll 4 prefetch 0 broadcast memory block 56 threads
-// tiles". Blocks of several slices of a depth are written as "block 14 slices 3". A configuration changes how fast a convolution is; its family changes errors, too.
+// tiles". Blocks of several slices of a depth are written as "block 14 slices 3". Weights that are transformed in each run add the words
+// "weights on-the-fly". A configuration changes how fast a convolution is; its family changes errors, too.
 #pragma once
 
 #include "configuration.hpp"
 #include "convolution_families.hpp"
 #include "extent_check.hpp"
 
+#include <algorithm>
 #include <collage/detail/sentence.hpp>
 #include <cstdint>
 #include <string>
@@ -58,12 +60,19 @@ enum class work_partition : std::uint8_t {
   phases  ///< all threads work on one block: on its inputs, then its products, then its outputs
 };
 
+/// When weights are transformed.
+enum class weight_transform_time : std::uint8_t {
+  once,       ///< at loading; the transformed weights are kept, which are several times as large
+  on_the_fly  ///< in each run, a panel of output channels at a time, in scratch memory; the weights are kept as they are
+};
+
 struct convolution_configuration {
   int family = 0;  ///< an index into `convolution_families`
   configuration product = {};
   int block = 56;  ///< tiles that are transformed before they are multiplied
   int slices = 1;  ///< of the output's depth in one block; each of its tiles is in all of them
   work_partition partition = work_partition::tiles;
+  weight_transform_time weights = weight_transform_time::once;
 
   constexpr const convolution_family& algorithm() const {
     return convolution_families[static_cast<std::size_t>(family)];
@@ -167,13 +176,22 @@ constexpr convolution_blocks blocks_of(const convolution_configuration& c, const
   return b;
 }
 
-/// Bytes of the transformed weights.
+/// Bytes of the weights that are kept.
 constexpr std::int64_t weight_bytes(const convolution_configuration& c, const convolution_shape& s) {
-  return 4 * c.algorithm().products * packed_floats(c.product, s.channels * taps_of(s).count(), s.outputs);
+  const std::int64_t of_pair =
+      c.weights == weight_transform_time::once ? c.algorithm().products : s.window_height * s.window_width;
+  return 4 * of_pair * packed_floats(c.product, s.channels * taps_of(s).count(), s.outputs);
+}
+/// Floats of one panel's weights that are transformed in a run.
+constexpr std::int64_t panel_floats(const convolution_configuration& c, const convolution_shape& s) {
+  if (c.weights == weight_transform_time::once) return 0;
+  const std::int64_t columns = std::min<std::int64_t>(c.product.columns(), s.outputs);
+  return (c.algorithm().products * packed_floats(c.product, s.channels * taps_of(s).count(), columns) + 15) / 16 * 16;
 }
 /// Bytes of scratch memory for a run with at most so many threads.
 constexpr std::int64_t scratch_bytes(const convolution_configuration& c, const convolution_shape& s, int threads) {
-  return 4 * blocks_of(c, s).floats * (c.partition == work_partition::tiles && threads > 1 ? threads : 1);
+  const std::int64_t several = std::max(threads, 1), blocks = c.partition == work_partition::tiles ? several : 1;
+  return 4 * (blocks_of(c, s).floats * blocks + panel_floats(c, s) * several);
 }
 
 /// The canonical text.

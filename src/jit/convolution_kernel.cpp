@@ -43,9 +43,10 @@ struct run_convolution {
 };
 
 /// Algorithm and tile: other parts of a configuration do not change how weights are packed. In three dimensions, the slices
-/// of the window that the shape needs do.
+/// of the window that the shape needs do. Taps that each run transforms are packed alike for all algorithms.
 std::string packing_of(const convolution_configuration& c, const convolution_shape& s) {
-  std::string name = std::string("jit convolution ") + c.algorithm().name + " panels of " +
+  std::string name = std::string("jit convolution ") +
+                     (c.weights == weight_transform_time::once ? c.algorithm().name : "taps") + " panels of " +
                      std::to_string(c.product.columns()) + " lanes " + std::to_string(c.product.lanes());
   if (const depth_taps taps = taps_of(s); s.window_depth > 1)
     name += " slices " + std::to_string(taps.first) + " to " + std::to_string(taps.last - 1) + " of " +
@@ -59,7 +60,8 @@ std::string name_of(const convolution_point& p, const std::string& refusal) {
                      std::to_string(c.product.vectors) + ", " +
                      (c.partition == work_partition::tiles ? "blocks of " : "shared blocks of ") +
                      std::to_string(c.block) + (c.slices == 1 ? "" : " by " + std::to_string(c.slices) + " slices") +
-                     ", " + layout_of(p.from).name;
+                     (c.weights == weight_transform_time::once ? "" : ", weights on the fly") + ", " +
+                     layout_of(p.from).name;
   if (p.to != p.from) name += std::string(" to ") + layout_of(p.to).name;
   if (!refusal.empty()) name += std::string(", replica ") + replica().target;
   return name;

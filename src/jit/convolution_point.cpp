@@ -82,15 +82,18 @@ std::vector<convolution_point> promising_points(const convolution_shape& s, cons
     const convolution_family& f = c.algorithm();
     return std::pair(f.error.amplification > usual_amplification, -f.gain());
   });
-  // One of each family, then second ones.
+  // One of each family, then second ones. The last place is that of weights on the fly, where these are proposed.
   std::vector<convolution_configuration> chosen;
+  const auto on_the_fly =
+      std::ranges::find(first, weight_transform_time::on_the_fly, &convolution_configuration::weights);
+  const std::size_t of_each = most_proposals / layouts.size() - (on_the_fly == first.end() ? 0 : 1);
   for (int most = 1; most <= 2; ++most)
     for (const convolution_configuration& c : first)
-      if (std::ranges::find(chosen, c) == chosen.end() &&
+      if (chosen.size() < of_each && c.weights == weight_transform_time::once &&
+          std::ranges::find(chosen, c) == chosen.end() &&
           std::ranges::count(chosen, c.family, &convolution_configuration::family) < most)
         chosen.push_back(c);
-  const std::size_t of_each = most_proposals / layouts.size();
-  if (chosen.size() > of_each) chosen.resize(of_each);
+  if (on_the_fly != first.end()) chosen.push_back(*on_the_fly);
 
   std::vector<convolution_point> list;
   for (const convolution_configuration& c : chosen)

@@ -36,7 +36,7 @@ convolution_space::convolution_space(const convolution_shape& shape, const tune:
   for (const int threads : {1, on_.threads})
     for (const convolution_configuration& c :
          propose_configurations(shape_, {set_of(on_), threads, on_.second_level_bytes}))
-      add_block(c.block);
+      if (c.weights == weight_transform_time::once) add_block(c.block);
   std::ranges::sort(std::span(blocks_).first(block_count_));
 }
 

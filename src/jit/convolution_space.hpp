@@ -122,7 +122,7 @@ class convolution_space {
                      static_cast<int>(c.partition)};
     if (configuration_of(p) != c)
       throw error(error_kind::invalid_argument,
-                  "it has slices, a broadcast or an instruction set that this space has not",
+                  "it has slices, weights on the fly, a broadcast or an instruction set that this space has not",
                   "the configuration '" + std::string(text) + "'");
     return p;
   }

@@ -29,6 +29,10 @@ struct left_of {
   static constexpr bilinear::program_view view = S::left;
 };
 template <class S>
+struct right_of {
+  static constexpr bilinear::program_view view = S::right;
+};
+template <class S>
 struct output_of {
   static constexpr bilinear::program_view view = S::output;
 };

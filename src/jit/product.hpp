@@ -24,6 +24,7 @@ struct product_call {
   const float* a = nullptr;
   std::int64_t a_step = 0;
   const float* packed = nullptr;    ///< made by `product::pack`
+  std::int64_t first_panel = 0;     ///< with which `packed` begins
   std::span<float* const> to = {};  ///< the destinations; null for the first one if only outputs are written
   std::int64_t to_step = 0;
   std::span<const float* const> operands = {};       ///< of the epilogue

@@ -220,11 +220,50 @@ bool output_tiles(const output_transform& t, const transform_part& part) {
   return true;
 }
 
+/// The taps of one pair of an inner step and a vector of output channels.
+template <class A, class Load, class Store>
+HWY_INLINE void transform_taps(const Load& load, const Store& store) {
+  constexpr std::size_t columns = A::window_columns, row_products = A::rows::rank, column_products = A::columns::rank;
+  HWY_ALIGN float between[row_products * columns * static_cast<std::size_t>(lanes)];
+  const auto place = [&](std::size_t p, std::size_t x)
+                         HWY_ATTR { return between + static_cast<std::int64_t>(p * columns + x) * lanes; };
+  for (std::size_t x = 0; x < columns; ++x)
+    run_linear<right_of<typename A::rows>>([&](std::size_t y) HWY_ATTR { return load(y * columns + x); },
+                                           [&](std::size_t p, vector v) HWY_ATTR { tiles::store(v, place(p, x)); });
+  for (std::size_t p = 0; p < row_products; ++p)
+    run_linear<right_of<typename A::columns>>([&](std::size_t x) HWY_ATTR { return tiles::load(place(p, x)); },
+                                              [&](std::size_t q, vector v)
+                                                  HWY_ATTR { store(p * column_products + q, v); });
+}
+
+template <class S>
+void weight_panel(const weight_transform& t) {
+  using A = image_algorithm<S>;
+  constexpr std::int64_t taps = A::window_rows * A::window_columns;
+  const std::int64_t to_step = t.steps * t.width;
+  for (std::int64_t k = 0; k < t.steps; ++k) {
+    const float* const from = t.from + k * taps * t.width;
+    float* const to = t.to + k * t.width;
+    std::int64_t at = 0;
+    for (; at + lanes <= t.width; at += lanes)
+      transform_taps<A>(
+          [&](std::size_t tap) HWY_ATTR { return tiles::load(from + static_cast<std::int64_t>(tap) * t.width + at); },
+          [&](std::size_t p, vector v) HWY_ATTR { tiles::store(v, to + static_cast<std::int64_t>(p) * to_step + at); });
+    if (const std::int64_t rest = t.width - at; rest > 0)
+      transform_taps<A>(
+          [&](std::size_t tap)
+              HWY_ATTR { return tiles::load_some(from + static_cast<std::int64_t>(tap) * t.width + at, rest); },
+          [&](std::size_t p, vector v)
+              HWY_ATTR { tiles::store_some(v, to + static_cast<std::int64_t>(p) * to_step + at, rest); });
+  }
+}
+
 template <std::size_t... I>
 transform_functions functions_of(int family, std::index_sequence<I...>) {
   static constexpr std::array<transform_functions, sizeof...(I)> all = {
       transform_functions{input_tiles<std::tuple_element_t<I, convolution_algorithms>>,
-                          output_tiles<std::tuple_element_t<I, convolution_algorithms>>}...};
+                          output_tiles<std::tuple_element_t<I, convolution_algorithms>>,
+                          weight_panel<std::tuple_element_t<I, convolution_algorithms>>}...};
   return all[static_cast<std::size_t>(family)];
 }
 

@@ -62,11 +62,19 @@ struct output_transform {
   std::int64_t first_slice = 0;            ///< the block's in the image
 };
 
+/// One panel of weights: those of all inner steps, for up to so many output channels.
+struct weight_transform {
+  const float* from = nullptr;  ///< [steps][taps of the window][width]
+  float* to = nullptr;          ///< [products][steps][width]
+  std::int64_t steps = 0, width = 0;
+};
+
 struct transform_functions {
   void (*input)(const input_transform& t, const transform_part& part);
   /// The channels of a part may reach to a multiple of 16: those that fill up an image are written as 0. False: some output
   /// was not finite before its epilogue.
   bool (*output)(const output_transform& t, const transform_part& part);
+  void (*weights)(const weight_transform& t);
 };
 
 /// For the best of SSE4, AVX2 and AVX-512 that this processor has, if any. `family` is an index.

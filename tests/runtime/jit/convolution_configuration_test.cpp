@@ -81,15 +81,18 @@ TEST(jit_convolution_configurations, texts) {
   std::set<std::string> texts;
   for (int family = 0; family < static_cast<int>(jit::convolution_family_count); ++family)
     for (const jit::work_partition p : {jit::work_partition::tiles, jit::work_partition::phases})
-      for (const int slices : {1, 7}) {
-        convolution_configuration x = c;
-        x.family = family;
-        x.partition = p;
-        x.slices = slices;
-        EXPECT_EQ(jit::parse_convolution_configuration(jit::to_text(x)), x);
-        texts.insert(jit::to_text(x));
-      }
-  EXPECT_EQ(texts.size(), 4 * jit::convolution_family_count);
+      for (const int slices : {1, 7})
+        for (const auto weights : {jit::weight_transform_time::once, jit::weight_transform_time::on_the_fly}) {
+          convolution_configuration x = c;
+          x.family = family;
+          x.partition = p;
+          x.slices = slices;
+          x.weights = weights;
+          EXPECT_EQ(jit::parse_convolution_configuration(jit::to_text(x)), x);
+          texts.insert(jit::to_text(x));
+        }
+  EXPECT_EQ(texts.size(), 8 * jit::convolution_family_count);
+  EXPECT_EQ(*texts.lower_bound(std::string(example) + ' '), std::string(example) + " weights on-the-fly");
   convolution_configuration deep = c;
   deep.slices = 3;
   EXPECT_NE(jit::to_text(deep).find(" block 56 slices 3 threads tiles"), std::string::npos) << jit::to_text(deep);
@@ -115,6 +118,8 @@ TEST(jit_convolution_configurations, wrong_texts) {
   expect("threads tiles", "threads rows", "threads share 'rows', and tiles and phases are known");
   expect("threads tiles", "threads tiles ", "it is written as");
   expect(" threads tiles", "", "it ends where threads is expected");
+  expect("threads tiles", "threads tiles weights", "it ends where on-the-fly is expected");
+  expect("threads tiles", "threads tiles weights kept", "on-the-fly");
   EXPECT_NE(fault_of_text(""), "");
 }
 
@@ -129,6 +134,13 @@ TEST(jit_convolution_configurations, memory) {
   convolution_configuration shared = c;
   shared.partition = jit::work_partition::phases;
   EXPECT_EQ(jit::scratch_bytes(shared, s, 3), jit::scratch_bytes(c, s, 1));
+  // Nine taps are kept. Each thread transforms a panel of 32 output channels.
+  for (const convolution_configuration& once : {c, shared}) {
+    convolution_configuration x = once;
+    x.weights = jit::weight_transform_time::on_the_fly;
+    EXPECT_EQ(jit::weight_bytes(x, s), 4 * 9 * 20 * 48);
+    EXPECT_EQ(jit::scratch_bytes(x, s, 3), jit::scratch_bytes(once, s, 3) + 3 * 4 * 36 * 20 * 32);
+  }
 }
 
 TEST(jit_convolution_configurations, memory_of_a_depth) {

@@ -32,6 +32,7 @@ convolution_case random_case(random_numbers& random, int family, instruction_set
   c.how.block = static_cast<int>(random.number(1, random.chance(0.5) ? 4 : 30));
   c.how.slices = static_cast<int>(random.number(1, random.chance(0.5) ? 3 : 12));
   c.how.partition = random.chance(0.5) ? work_partition::tiles : work_partition::phases;
+  if (random.chance(0.3)) c.how.weights = weight_transform_time::on_the_fly;
   c.threads = random.chance(0.75) ? 1 : static_cast<int>(random.number(2, 4));
   const jit::convolution_family& f = c.how.algorithm();
   convolution_shape& s = c.shape;

@@ -112,6 +112,34 @@ TEST(jit_convolution_points, depths_have_slices_in_their_blocks) {
     }
 }
 
+/// Where transformed weights are most of what a run reads, they need not be kept.
+TEST(jit_convolution_points, weights_on_the_fly_where_they_dominate) {
+  const auto on_the_fly = [](std::int64_t channels, std::int64_t size, int threads) {
+    std::vector<convolution_point> list = jit::promising_points({.channels = channels,
+                                                                 .outputs = channels,
+                                                                 .height = size,
+                                                                 .width = size,
+                                                                 .pad_top = 1,
+                                                                 .pad_left = 1,
+                                                                 .pad_bottom = 1,
+                                                                 .pad_right = 1},
+                                                                {.threads = threads});
+    EXPECT_EQ(list.size(), 12U);
+    std::erase_if(list, [](const convolution_point& p) { return p.how.weights == jit::weight_transform_time::once; });
+    return list;
+  };
+  for (const int threads : {1, 2}) {
+    const std::vector<convolution_point> small = on_the_fly(512, 7, threads), middle = on_the_fly(256, 14, threads);
+    ASSERT_EQ(small.size(), 3U);
+    ASSERT_EQ(middle.size(), 3U);
+    EXPECT_STREQ(small[0].how.algorithm().name, "F(2,3)");
+    EXPECT_STREQ(middle[0].how.algorithm().name, "F(4,3) accurate");
+    for (const convolution_point& p : small) EXPECT_EQ(*convolution_point::read(p.text()).point, p);
+    EXPECT_TRUE(on_the_fly(64, 56, threads).empty());
+    EXPECT_TRUE(on_the_fly(512, 112, threads).empty());
+  }
+}
+
 /// A configuration is for any number of threads, so that all of them must find work.
 TEST(jit_convolution_points, threads_share_blocks_where_there_are_few) {
   const jit::convolution_shape few{.channels = 512, .outputs = 512, .height = 9, .width = 9};

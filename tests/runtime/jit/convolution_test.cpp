@@ -35,6 +35,7 @@ convolution_case random_case(random_numbers& random, int family, instruction_set
   c.how.product = random_configuration(random, set);
   c.how.block = static_cast<int>(random.number(1, random.chance(0.5) ? 8 : 60));
   c.how.partition = random.chance(0.5) ? work_partition::tiles : work_partition::phases;
+  if (random.chance(0.3)) c.how.weights = weight_transform_time::on_the_fly;
   c.threads = random.chance(0.75) ? 1 : static_cast<int>(random.number(2, 4));
   const jit::convolution_family& f = c.how.algorithm();
   convolution_shape& s = c.shape;
@@ -135,57 +136,67 @@ TEST(jit_convolutions, results_do_not_depend_on_threads) {
                     .pad_right = 0,
                     .enlargement = f.enlargement},
                    7);
-    std::vector<float> expected;
-    for (const work_partition partition : {work_partition::tiles, work_partition::phases})
-      for (const int block : {14, 1000})
-        for (int threads = 1; threads <= 4; ++threads) {
-          how.partition = partition;
-          how.block = block;
-          ASSERT_TRUE(one.run(how, threads));
-          if (expected.empty()) expected = one.to;
-          EXPECT_EQ(expected, one.to) << jit::to_text(how) << ", " << threads << " threads";
-        }
+    for (const weight_transform_time weights : {weight_transform_time::once, weight_transform_time::on_the_fly}) {
+      how.weights = weights;
+      std::vector<float> expected;
+      for (const work_partition partition : {work_partition::tiles, work_partition::phases})
+        for (const int block : {14, 1000})
+          for (int threads = 1; threads <= 4; ++threads) {
+            how.partition = partition;
+            how.block = block;
+            ASSERT_TRUE(one.run(how, threads));
+            if (expected.empty()) expected = one.to;
+            EXPECT_EQ(expected, one.to) << jit::to_text(how) << ", " << threads << " threads";
+          }
+    }
   }
 }
 
-/// The largest error over the root mean square of the outputs, as `expected_error` states it.
+/// The largest error over the root mean square of the outputs.
+double error_of(const convolution_configuration& how, std::int64_t channels) {
+  const jit::convolution_family& f = how.algorithm();
+  const convolution_shape shape = {.channels = channels,
+                                   .outputs = 16,
+                                   .height = 16,
+                                   .width = 16,
+                                   .window_height = f.window_rows,
+                                   .window_width = f.window_columns,
+                                   .pad_top = 1,
+                                   .pad_left = 1,
+                                   .pad_bottom = 1,
+                                   .pad_right = 1,
+                                   .enlargement = f.enlargement};
+  simple_run one(shape, 11);
+  EXPECT_TRUE(one.run(how, 1));
+  const convolution_reference reference(shape, one.from.data(), one.weights.data());
+  const image_order out = {shape.to, shape.outputs, shape.output_height(), shape.output_width()};
+  double squares = 0, error = 0;
+  for (std::int64_t o = 0; o < shape.outputs; ++o)
+    for (std::int64_t y = 0; y < out.height; ++y)
+      for (std::int64_t x = 0; x < out.width; ++x) {
+        const double expected = reference.at(0, o, y, x);
+        squares += expected * expected;
+        error = std::max(
+            error, std::abs(expected - static_cast<double>(one.to[static_cast<std::size_t>(out.at(0, o, y, x))])));
+      }
+  return error / std::sqrt(squares / static_cast<double>(one.to.size()));
+}
+
+/// As `expected_error` states it.
 TEST(jit_convolutions, errors_are_as_stated) {
   for (int family = 0; family < families; ++family)
-    for (const std::int64_t channels : {16, 128}) {
-      convolution_configuration how;
-      how.family = family;
-      how.product = jit::default_configuration(instruction_set::avx512);
-      const jit::convolution_family& f = how.algorithm();
-      const convolution_shape shape = {.channels = channels,
-                                       .outputs = 16,
-                                       .height = 16,
-                                       .width = 16,
-                                       .window_height = f.window_rows,
-                                       .window_width = f.window_columns,
-                                       .pad_top = 1,
-                                       .pad_left = 1,
-                                       .pad_bottom = 1,
-                                       .pad_right = 1,
-                                       .enlargement = f.enlargement};
-      simple_run one(shape, 11);
-      ASSERT_TRUE(one.run(how, 1));
-      const convolution_reference reference(shape, one.from.data(), one.weights.data());
-      const image_order out = {shape.to, shape.outputs, shape.output_height(), shape.output_width()};
-      double squares = 0, error = 0;
-      for (std::int64_t o = 0; o < shape.outputs; ++o)
-        for (std::int64_t y = 0; y < out.height; ++y)
-          for (std::int64_t x = 0; x < out.width; ++x) {
-            const double expected = reference.at(0, o, y, x);
-            squares += expected * expected;
-            error = std::max(
-                error, std::abs(expected - static_cast<double>(one.to[static_cast<std::size_t>(out.at(0, o, y, x))])));
-          }
-      const double found = error / std::sqrt(squares / static_cast<double>(one.to.size()));
-      const double stated = f.expected_error(static_cast<std::size_t>(channels));
-      std::cout << f.name << ", " << channels << " channels: " << found << " of " << stated << "\n";
-      EXPECT_LE(found, stated) << f.name << " with " << channels << " channels";
-      EXPECT_GE(found, stated / 50) << f.name << " with " << channels << " channels states too much";
-    }
+    for (const weight_transform_time weights : {weight_transform_time::once, weight_transform_time::on_the_fly})
+      for (const std::int64_t channels : {16, 128}) {
+        convolution_configuration how;
+        how.family = family;
+        how.product = jit::default_configuration(instruction_set::avx512);
+        how.weights = weights;
+        const jit::convolution_family& f = how.algorithm();
+        const double found = error_of(how, channels), stated = f.expected_error(static_cast<std::size_t>(channels));
+        std::cout << jit::to_text(how) << ", " << channels << " channels: " << found << " of " << stated << "\n";
+        EXPECT_LE(found, stated) << jit::to_text(how) << " with " << channels << " channels";
+        EXPECT_GE(found, stated / 50) << jit::to_text(how) << " with " << channels << " channels states too much";
+      }
 }
 
 /// NaN and infinity anywhere in what a window reads are noticed.

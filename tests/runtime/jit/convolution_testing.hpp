@@ -22,6 +22,7 @@ namespace collage_test::jit_testing {
 using jit::convolution_configuration;
 using jit::convolution_shape;
 using jit::image_layout;
+using jit::weight_transform_time;
 using jit::work_partition;
 
 /// Where an element lies, by the definition of a layout.
