@@ -1,12 +1,8 @@
 #include <collage/run/holdups.hpp>
 
-#if defined(__linux__)
-#include <sys/resource.h>
-#endif
-
 #include <algorithm>
-#include <chrono>
 #include <collage/run/limits.hpp>
+#include <collage/run/process_clock.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -37,20 +33,8 @@ namespace {
 
 constexpr double least_throttled = 0.01, least_waited = 0.1;
 
-double steady_ms() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 std::size_t since(std::uint64_t before, std::uint64_t now) {
   return now > before ? static_cast<std::size_t>(now - before) : 0;
-}
-
-std::uint64_t preemptions() {
-#if defined(__linux__)
-  rusage used{};
-  if (getrusage(RUSAGE_SELF, &used) == 0) return static_cast<std::uint64_t>(used.ru_nivcsw);
-#endif
-  return 0;
 }
 
 std::string text(const char* format, double number) {
@@ -84,8 +68,8 @@ std::string advice(const process_holdups& found, int threads, double seconds, do
 holdup_watch::holdup_watch()
     : quotas_(limits_.periods()),
       waited_ms_(detail::waited_for_processors_ms()),
-      start_ms_(steady_ms()),
-      preempted_(preemptions()) {}
+      start_ms_(detail::now_ms()),
+      preempted_(detail::preemptions_so_far()) {}
 
 process_holdups holdup_watch::report(int threads, double workers_ms) const {
   process_holdups found;
@@ -99,8 +83,8 @@ process_holdups holdup_watch::report(int threads, double workers_ms) const {
     found.throttled_s = std::max(0.0, now[i].throttled_s - quotas_[i].throttled_s);
   }
   found.waited_s = (std::max(0.0, detail::waited_for_processors_ms() - waited_ms_) + workers_ms) / 1e3;
-  found.preempted = since(preempted_, preemptions());
-  found.advice = advice(found, threads, (steady_ms() - start_ms_) / 1e3, limits_.processors());
+  found.preempted = since(preempted_, detail::preemptions_so_far());
+  found.advice = advice(found, threads, (detail::now_ms() - start_ms_) / 1e3, limits_.processors());
   return found;
 }
 

@@ -1,29 +1,13 @@
-// The clock, and the number of times that the process lost a processor to others.
+// Clocks, and calls that are timed with them.
 #pragma once
 
-#include <sys/resource.h>
-
 #include <chrono>
+#include <collage/run/process_clock.hpp>
 #include <cstdint>
 #include <functional>
 #include <thread>
 
 namespace collage::inline v0 {
-
-namespace detail {
-
-inline double now_ms() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-/// How often threads of this process were preempted so far.
-inline std::uint64_t preemptions_so_far() {
-  rusage usage{};
-  if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
-  return static_cast<std::uint64_t>(usage.ru_nivcsw);
-}
-
-}  // namespace detail
 
 /// The machine's clock and its count of preemptions. Tests bring their own.
 struct time_source {
