@@ -236,10 +236,11 @@ void bilinear_convolution::multiply_panel(const convolution_call& call, const bl
   float* const made = call.scratch + blocks * blocks_.floats + thread * panel_floats(how_, shape_);
   transforms_.weights({.from = call.weights + first * inner * shape_.window_height * shape_.window_width,
                        .to = made,
+                       .to_step = panel_step(inner, width),
                        .steps = inner,
                        .width = width});
   for (int p = 0; p < how_.algorithm().products; ++p)
-    multiply({made, inner * width, panel}, at, memory, p, panel, panel + 1);
+    multiply({made, panel_step(inner, width), panel}, at, memory, p, panel, panel + 1);
 }
 
 bool bilinear_convolution::run_block(const convolution_call& call, std::int64_t block, int thread) const {

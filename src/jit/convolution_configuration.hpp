@@ -182,11 +182,15 @@ constexpr std::int64_t weight_bytes(const convolution_configuration& c, const co
       c.weights == weight_transform_time::once ? c.algorithm().products : s.window_height * s.window_width;
   return 4 * of_pair * packed_floats(c.product, s.channels * taps_of(s).count(), s.outputs);
 }
+/// Floats between the products of a panel that is transformed in a run; not a power of two, which caches dislike.
+constexpr std::int64_t panel_step(std::int64_t inner, std::int64_t width) {
+  return (inner * width + 15) / 16 * 16 + 16;
+}
 /// Floats of one panel's weights that are transformed in a run.
 constexpr std::int64_t panel_floats(const convolution_configuration& c, const convolution_shape& s) {
   if (c.weights == weight_transform_time::once) return 0;
   const std::int64_t columns = std::min<std::int64_t>(c.product.columns(), s.outputs);
-  return (c.algorithm().products * packed_floats(c.product, s.channels * taps_of(s).count(), columns) + 15) / 16 * 16;
+  return c.algorithm().products * panel_step(s.channels * taps_of(s).count(), packed_floats(c.product, 1, columns));
 }
 /// Bytes of scratch memory for a run with at most so many threads.
 constexpr std::int64_t scratch_bytes(const convolution_configuration& c, const convolution_shape& s, int threads) {

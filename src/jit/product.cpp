@@ -83,8 +83,8 @@ void product::run(const product_call& call, const product_part& part) const {
   for (std::size_t i = 0; i < outputs_; ++i) tile.output_step[i] = call.output_steps[i] * size;
   for (std::int64_t panel = part.first_panel; panel < part.last_panel; ++panel) {
     const std::int64_t column = panel * how_.columns();
-    tile.b = call.packed + (column - call.first_panel * how_.columns()) * extents_.k +
-             part.first_step * panel_width(panel);
+    tile.b =
+        call.packed + (column - call.first_panel * how_.columns()) * extents_.k + part.first_step * panel_width(panel);
     const std::size_t is_last_panel = column + how_.columns() > extents_.n ? 1 : 0;
     for (std::int64_t band = part.first_band; band < part.last_band; ++band) {
       const std::int64_t row = band * how_.rows;

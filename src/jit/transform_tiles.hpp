@@ -240,21 +240,21 @@ template <class S>
 void weight_panel(const weight_transform& t) {
   using A = image_algorithm<S>;
   constexpr std::int64_t taps = A::window_rows * A::window_columns;
-  const std::int64_t to_step = t.steps * t.width;
   for (std::int64_t k = 0; k < t.steps; ++k) {
     const float* const from = t.from + k * taps * t.width;
     float* const to = t.to + k * t.width;
     std::int64_t at = 0;
     for (; at + lanes <= t.width; at += lanes)
-      transform_taps<A>(
-          [&](std::size_t tap) HWY_ATTR { return tiles::load(from + static_cast<std::int64_t>(tap) * t.width + at); },
-          [&](std::size_t p, vector v) HWY_ATTR { tiles::store(v, to + static_cast<std::int64_t>(p) * to_step + at); });
+      transform_taps<A>([&](std::size_t tap)
+                            HWY_ATTR { return tiles::load(from + static_cast<std::int64_t>(tap) * t.width + at); },
+                        [&](std::size_t p, vector v)
+                            HWY_ATTR { tiles::store(v, to + static_cast<std::int64_t>(p) * t.to_step + at); });
     if (const std::int64_t rest = t.width - at; rest > 0)
       transform_taps<A>(
           [&](std::size_t tap)
               HWY_ATTR { return tiles::load_some(from + static_cast<std::int64_t>(tap) * t.width + at, rest); },
           [&](std::size_t p, vector v)
-              HWY_ATTR { tiles::store_some(v, to + static_cast<std::int64_t>(p) * to_step + at, rest); });
+              HWY_ATTR { tiles::store_some(v, to + static_cast<std::int64_t>(p) * t.to_step + at, rest); });
   }
 }
 

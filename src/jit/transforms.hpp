@@ -65,7 +65,8 @@ struct output_transform {
 /// One panel of weights: those of all inner steps, for up to so many output channels.
 struct weight_transform {
   const float* from = nullptr;  ///< [steps][taps of the window][width]
-  float* to = nullptr;          ///< [products][steps][width]
+  float* to = nullptr;          ///< [steps][width] for each product
+  std::int64_t to_step = 0;     ///< floats between products
   std::int64_t steps = 0, width = 0;
 };
 

@@ -188,7 +188,7 @@ class Group:
 
 class Quotas(Limited):
     def test_a_quota_of_processor_time(self):
-        group = Group("cpu", {"cpu.max": "10000 100000"}, {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "10000"})
+        group = Group("cpu", {"cpu.max": "25000 100000"}, {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "25000"})
         self.addCleanup(group.remove)
         if group.folder is None:
             self.skipTest("needs control groups that may be written")
@@ -202,7 +202,7 @@ class Quotas(Limited):
         self.assertGreater(held["throttled"], 0)
         self.assertGreater(held["throttled_s"], 0)
         self.assertAlmostEqual(held["throttled_part"], held["throttled"] / held["periods"], places=3)
-        self.assertRegex(held["advice"], r"^The quota of 0.1 processors held up the process in \d+ of \d+ periods \(\d+ %\), for "
+        self.assertRegex(held["advice"], r"^The quota of 0.25 processors held up the process in \d+ of \d+ periods \(\d+ %\), for "
                                          r"[\d.]+ s in all, so its times are less exact. Raise the quota.$")
         done = self.works(group.prefix(), *words, "--threads", "2", "--recheck")
         self.assertIn("2 threads share 1 processor", done.stderr)
