@@ -114,21 +114,22 @@ void bilinear_convolution::pack_taps(const float* weights, float* to) const {
   }
 }
 
-void bilinear_convolution::pack(const float* weights, float* to) const {
+void bilinear_convolution::pack(const float* weights, float* to, int threads) const {
   if (is_on_the_fly()) return pack_taps(weights, to);
   const int products = how_.algorithm().products;
   const weight_function transform =
       weight_function_of(how_.family, std::make_index_sequence<convolution_family_count>());
   const std::int64_t area = shape_.window_height * shape_.window_width, inner = shape_.channels * taps_.count();
   std::fill_n(to, packed_ * products, 0.0F);
-  for (std::int64_t k = 0; k < inner; ++k)
+  host::parallel(threads, inner, [&](std::int64_t k, int) {
+    const std::int64_t c = k % shape_.channels, tap = taps_.first + k / shape_.channels;
     for (std::int64_t o = 0; o < shape_.outputs; ++o) {
-      const std::int64_t c = k % shape_.channels, tap = taps_.first + k / shape_.channels;
       double transformed[most_products];
       transform(weights + ((o * shape_.channels + c) * shape_.window_depth + tap) * area, transformed);
       float* const place = to + packed_place(how_.product, inner, shape_.outputs, k, o);
       for (int p = 0; p < products; ++p) place[p * packed_] = static_cast<float>(transformed[p]);
     }
+  });
 }
 
 bilinear_convolution::block_memory bilinear_convolution::memory_of(float* scratch, int thread) const {

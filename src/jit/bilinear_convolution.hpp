@@ -46,8 +46,8 @@ class bilinear_convolution {
   const std::string& refusal() const { return full_.refusal(); }
 
   /// Packs weights [outputs][channels][depth][height][width]. Those that are kept transformed are transformed in double precision.
-  /// `to` has `weight_bytes`.
-  void pack(const float* weights, float* to) const;
+  /// `to` has `weight_bytes`. So many threads share the work.
+  void pack(const float* weights, float* to, int threads = 1) const;
 
   /// False: some result was not finite before the epilogue. Then an input or weight is not finite, or a sum is too large,
   /// and results of whole tiles may differ from the definition's. True: every input that was read is finite, or

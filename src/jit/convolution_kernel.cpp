@@ -176,9 +176,11 @@ kernel build_convolution(const any_match& m, const product_match& product, build
   const auto made = std::make_shared<bilinear_convolution>(point.how, shape, then.steps, arena);
   static_cast<void>(arena->seal());  // `bind` and `refusal` know the result
   made->bind();
-  auto weights = context.packed(
-      product.right, packing_of(point.how, shape), static_cast<std::size_t>(weight_bytes(point.how, shape)),
-      [&](std::byte* to) { made->pack(context.constant<float>(product.right), reinterpret_cast<float*>(to)); });
+  auto weights = context.packed(product.right, packing_of(point.how, shape),
+                                static_cast<std::size_t>(weight_bytes(point.how, shape)), [&](std::byte* to) {
+                                  made->pack(context.constant<float>(product.right), reinterpret_cast<float*>(to),
+                                             context.threads());
+                                });
   run_convolution run{made, std::move(weights), m.in<float>(product.left), {}, m.out<float>(), context.threads()};
   for (const std::uint32_t v : then.operands) run.operands.push_back(m.in<float>(v));
   kernel built(name_of(point, made->refusal()), std::move(run),

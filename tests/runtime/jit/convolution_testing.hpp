@@ -296,7 +296,7 @@ struct simple_run {
     packed.assign(static_cast<std::size_t>(jit::weight_bytes(how, shape)) / 4, 0);
     scratch.assign(static_cast<std::size_t>(jit::scratch_bytes(how, shape, threads)) / 4, 0);
     to.assign(static_cast<std::size_t>(image_order::output_of(shape).size(shape.batch)), -1);
-    made.pack(weights.data(), packed.data());
+    made.pack(weights.data(), packed.data(), threads);
     float* const outputs[] = {to.data()};
     return made.run(
         {.from = from.data(), .weights = packed.data(), .to = outputs, .scratch = scratch.data(), .threads = threads});
