@@ -38,24 +38,28 @@ struct tile_place {
       : image(tile / (down * across)), row(tile / across % down), column(tile % across) {}
 };
 
-/// Rows first, then columns, of vectors that lie `row` and `column` floats apart.
-template <class A>
+/// Rows first, then columns, of vectors that lie `row` and `column` floats apart: of inputs (`left_of`) or of weights (`right_of`).
+template <template <class> class Side, class A, std::int64_t columns>
 HWY_INLINE void transform_patch(const float* from, std::int64_t row, std::int64_t column, float* to,
                                 std::int64_t to_step) {
-  constexpr std::int64_t columns = A::patch_columns;
   constexpr std::int64_t row_products = A::rows::rank, column_products = A::columns::rank;
   HWY_ALIGN float between[row_products * columns * lanes];
   for (std::int64_t x = 0; x < columns; ++x)
-    run_linear<left_of<typename A::rows>>(
+    run_linear<Side<typename A::rows>>(
         [&](std::size_t y) HWY_ATTR { return tiles::load(from + static_cast<std::int64_t>(y) * row + x * column); },
         [&](std::size_t p, vector v)
             HWY_ATTR { tiles::store(v, between + (static_cast<std::int64_t>(p) * columns + x) * lanes); });
   for (std::int64_t p = 0; p < row_products; ++p)
-    run_linear<left_of<typename A::columns>>(
+    run_linear<Side<typename A::columns>>(
         [&](std::size_t x)
             HWY_ATTR { return tiles::load(between + (p * columns + static_cast<std::int64_t>(x)) * lanes); },
         [&](std::size_t q, vector v)
             HWY_ATTR { tiles::store(v, to + (p * column_products + static_cast<std::int64_t>(q)) * to_step); });
+}
+template <class A>
+HWY_INLINE void transform_inputs(const float* from, std::int64_t row, std::int64_t column, float* to,
+                                 std::int64_t to_step) {
+  transform_patch<left_of, A, A::patch_columns>(from, row, column, to, to_step);
 }
 
 /// A slice of pads alone.
@@ -86,13 +90,13 @@ HWY_INLINE void input_of_tile(const input_transform& t, std::int64_t tile, std::
   const bool is_partial = t.is_dense && left < lanes;  // what follows it are the next row's channels
   if (z < 0 || z >= t.depth) return clear_products<A>(to, t.to_step, is_partial ? left : lanes);
   if (is_inside && t.steps.channel == 1 && count == lanes && !is_partial)
-    return transform_patch<A>(from, t.steps.row, t.steps.pixel, to, t.to_step);
+    return transform_inputs<A>(from, t.steps.row, t.steps.pixel, to, t.to_step);
   HWY_ALIGN float patch[A::patch_rows * A::patch_columns * lanes];
   if (!is_inside || count < lanes)
     for (float& p : patch) p = 0;
   if (!inside.is_empty()) gather_patch(from, t.steps, inside, A::patch_columns, count, patch);
   HWY_ALIGN float made[A::products * lanes];
-  transform_patch<A>(patch, A::patch_columns * lanes, lanes, is_partial ? made : to, is_partial ? lanes : t.to_step);
+  transform_inputs<A>(patch, A::patch_columns * lanes, lanes, is_partial ? made : to, is_partial ? lanes : t.to_step);
   for (std::int64_t p = 0; is_partial && p < A::products; ++p)
     tiles::store_some(tiles::load(made + p * lanes), to + p * t.to_step, left);
 }
@@ -220,20 +224,10 @@ bool output_tiles(const output_transform& t, const transform_part& part) {
   return true;
 }
 
-/// The taps of one pair of an inner step and a vector of output channels.
-template <class A, class Load, class Store>
-HWY_INLINE void transform_taps(const Load& load, const Store& store) {
-  constexpr std::size_t columns = A::window_columns, row_products = A::rows::rank, column_products = A::columns::rank;
-  HWY_ALIGN float between[row_products * columns * static_cast<std::size_t>(lanes)];
-  const auto place = [&](std::size_t p, std::size_t x)
-                         HWY_ATTR { return between + static_cast<std::int64_t>(p * columns + x) * lanes; };
-  for (std::size_t x = 0; x < columns; ++x)
-    run_linear<right_of<typename A::rows>>([&](std::size_t y) HWY_ATTR { return load(y * columns + x); },
-                                           [&](std::size_t p, vector v) HWY_ATTR { tiles::store(v, place(p, x)); });
-  for (std::size_t p = 0; p < row_products; ++p)
-    run_linear<right_of<typename A::columns>>([&](std::size_t x) HWY_ATTR { return tiles::load(place(p, x)); },
-                                              [&](std::size_t q, vector v)
-                                                  HWY_ATTR { store(p * column_products + q, v); });
+/// The taps of one inner step, which lie `width` floats apart, for a vector of output channels.
+template <class A>
+HWY_NOINLINE void transform_taps(const float* from, std::int64_t width, float* to, std::int64_t to_step) {
+  transform_patch<right_of, A, A::window_columns>(from, A::window_columns * width, width, to, to_step);
 }
 
 template <class S>
@@ -244,17 +238,16 @@ void weight_panel(const weight_transform& t) {
     const float* const from = t.from + k * taps * t.width;
     float* const to = t.to + k * t.width;
     std::int64_t at = 0;
-    for (; at + lanes <= t.width; at += lanes)
-      transform_taps<A>([&](std::size_t tap)
-                            HWY_ATTR { return tiles::load(from + static_cast<std::int64_t>(tap) * t.width + at); },
-                        [&](std::size_t p, vector v)
-                            HWY_ATTR { tiles::store(v, to + static_cast<std::int64_t>(p) * t.to_step + at); });
-    if (const std::int64_t rest = t.width - at; rest > 0)
-      transform_taps<A>(
-          [&](std::size_t tap)
-              HWY_ATTR { return tiles::load_some(from + static_cast<std::int64_t>(tap) * t.width + at, rest); },
-          [&](std::size_t p, vector v)
-              HWY_ATTR { tiles::store_some(v, to + static_cast<std::int64_t>(p) * t.to_step + at, rest); });
+    for (; at + lanes <= t.width; at += lanes) transform_taps<A>(from + at, t.width, to + at, t.to_step);
+    const std::int64_t rest = t.width - at;
+    if (rest == 0) continue;
+    HWY_ALIGN float some[taps * lanes];
+    HWY_ALIGN float made[A::products * lanes];
+    for (std::int64_t i = 0; i < taps; ++i)
+      tiles::store(tiles::load_some(from + i * t.width + at, rest), some + i * lanes);
+    transform_taps<A>(some, lanes, made, lanes);
+    for (std::int64_t p = 0; p < A::products; ++p)
+      tiles::store_some(tiles::load(made + p * lanes), to + p * t.to_step + at, rest);
   }
 }
 
