@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Checks one pair of files with every compiler: NAME.cpp must be refused with the text it expects, NAME.ok.cpp accepted.
+"""Checks one pair of files: every compiler must refuse NAME.cpp with the text it expects, and accept NAME.ok.cpp.
 
-usage: check.py --source NAME.cpp --compiler COMPILER... [--precompiled FOLDER] [--as-users] -- ARGUMENT...
+usage: check.py --source NAME.cpp --compiler COMPILER... [--accepting COMPILER...] [--precompiled FOLDER] [--as-users] -- ARGUMENT...
        check.py --precompile HEADER --compiler COMPILER... --precompiled FOLDER -- ARGUMENT...
 
 The second form precompiles a header, which the files then need not read. With --as-users refused files read it none the less.
+With --accepting only these compilers must accept NAME.ok.cpp.
 
 What is expected must stand in the first 16 lines that a compiler prints, and the file's own line in the first 12 (or as
 many as its line `// own line within: N` says): further down nobody looks for them.
@@ -64,9 +65,9 @@ def with_precompiled(command: list[str], folder: pathlib.Path, source: pathlib.P
     return [*command, "-include-pch", str(made)] if is_clang(command[0]) else [command[0], "-I", str(folder), *command[1:]]
 
 
-def check(bad: pathlib.Path, good: pathlib.Path, expected: list[str], to_own: int, command: list[str],
-          precompiled: pathlib.Path | None, as_users: bool) -> str:
-    """What is wrong with the pair for this compiler; empty if nothing is."""
+def check_refused(bad: pathlib.Path, expected: list[str], to_own: int, command: list[str], precompiled: pathlib.Path | None,
+                  as_users: bool) -> str:
+    """What is wrong with the refusal of this compiler; empty if nothing is."""
     refusing = command if as_users or not precompiled else with_precompiled(command, precompiled, bad)
     accepted, output = compile_file(refusing, bad)
     if refusing is not command and not is_clang(command[0]):
@@ -79,6 +80,10 @@ def check(bad: pathlib.Path, good: pathlib.Path, expected: list[str], to_own: in
             return f"{bad.name} is refused without '{text}' in the first {LINES_READ} lines; it was told:\n{first}"
     if not names_own_line(output[:to_own], bad.name):
         return f"{bad.name} is refused, and none of its lines is named in the first {to_own} lines:\n{first}"
+    return ""
+
+
+def check_accepted(good: pathlib.Path, command: list[str], precompiled: pathlib.Path | None) -> str:
     accepted, output = compile_file(with_precompiled(command, precompiled, good) if precompiled else command, good)
     return "" if accepted else f"{good.name} must compile; it was told:\n" + "\n".join(output)
 
@@ -87,6 +92,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--source", type=pathlib.Path)
     parser.add_argument("--compiler", nargs="+", required=True)
+    parser.add_argument("--accepting", nargs="+")
     parser.add_argument("--precompiled", type=pathlib.Path)
     parser.add_argument("--precompile", type=pathlib.Path)
     parser.add_argument("--as-users", action="store_true")
@@ -109,7 +115,11 @@ def main() -> int:
 
     failed = 0
     for compiler in asked.compiler:
-        if wrong := check(bad, good, expected, to_own, [compiler, *arguments], asked.precompiled, asked.as_users):
+        command = [compiler, *arguments]
+        wrong = check_refused(bad, expected, to_own, command, asked.precompiled, asked.as_users)
+        if not wrong and compiler in (asked.accepting or asked.compiler):
+            wrong = check_accepted(good, command, asked.precompiled)
+        if wrong:
             print(f"{compiler}: {wrong}")
             failed = 1
     return failed
