@@ -5,6 +5,7 @@
 #include "jit/byte_depthwise_kernel.hpp"
 #include "jit/convolution_kernel.hpp"
 #include "jit/depthwise_kernel.hpp"
+#include "jit/direct_kernel.hpp"
 #include "jit/matches.hpp"
 #include "jit/product_point.hpp"
 #include "jit/replica.hpp"
@@ -148,6 +149,7 @@ kernel jit::build(const any_match& m, build_context& context) {
   using namespace detail::jit;
   if (is_on_bytes(m)) return build_byte_depthwise(m, context);
   const product_match shape(m);
+  if (shape.is_windowed && is_direct(context.configuration().text())) return build_direct(m, shape, context);
   if (shape.is_windowed) return build_convolution(m, shape, context);
   if (shape.is_depthwise()) return build_depthwise(m, shape, context);
   const product_point::reading read = product_point::read(context.configuration().text());
@@ -163,6 +165,7 @@ void jit::configurations(const any_match& m, configuration_list& to) {
     return;
   }
   const product_match shape(m);
+  if (shape.is_windowed && !shape.has_fast) return propose_direct(m, shape, to);
   if (shape.is_windowed) {
     for (const convolution_point& p : promising_points(convolution_of(m, shape), this_machine())) to.add(p.text());
     return;
@@ -181,6 +184,7 @@ kernel_algorithm jit::algorithm(const any_match& m, const configuration& how) {
   using namespace detail::jit;
   if (is_on_bytes(m)) return {};
   const product_match shape(m);
+  if (shape.is_windowed && is_direct(how.text())) return {};
   if (shape.is_windowed) return algorithm_of_convolution(m, shape, how);
   const product_point::reading read = product_point::read(how.text());
   if (!read.point || read.point->algorithm->is_classical()) return {};
@@ -199,6 +203,7 @@ kept_constants jit::weights(const any_match& m, const configuration& how) {
   using namespace detail::jit;
   if (is_on_bytes(m)) return weights_of_byte_depthwise(m, how);
   const product_match shape(m);
+  if (shape.is_windowed && is_direct(how.text())) return weights_of_direct(m, shape, how);
   if (shape.is_windowed) return weights_of_convolution(m, shape, how);
   if (shape.is_depthwise()) return weights_of_depthwise(m, shape, how);
   const product_point::reading read = product_point::read(how.text());
@@ -212,6 +217,7 @@ verdict jit::knows(const any_match& m, const configuration& how) {
   using namespace detail::jit;
   if (is_on_bytes(m)) return knows_byte_depthwise(m, how);
   const product_match shape(m);
+  if (shape.is_windowed && is_direct(how.text())) return knows_direct(shape, how);
   if (shape.is_windowed) return knows_convolution(m, shape, how);
   if (shape.is_depthwise()) return knows_depthwise(how);
   const product_point::reading read = product_point::read(how.text());
@@ -229,6 +235,7 @@ void jit::layouts(const any_match& m, const configuration& how, value_forms& to)
     return;
   }
   const detail::jit::product_match shape(m);
+  if (shape.is_windowed && detail::jit::is_direct(how.text())) return detail::jit::set_direct_layouts(m, shape, to);
   if (shape.is_windowed) return detail::jit::set_convolution_layouts(m, shape, how, to);
   if (!shape.is_convolution) return;
   to.set(shape.left, channels_last);
@@ -243,8 +250,8 @@ probe_result jit::probe() {
   using namespace detail::jit;
   static const std::string version =
       "generator " + std::to_string(generator_version) + ", products " + std::to_string(product_version) +
-      ", convolutions " + std::to_string(convolution_version) + ", depthwise " + std::to_string(depthwise_version) +
-      ", bytes " + std::to_string(byte_depthwise_version);
+      ", convolutions " + std::to_string(convolution_version) + ", direct " + std::to_string(direct_version) +
+      ", depthwise " + std::to_string(depthwise_version) + ", bytes " + std::to_string(byte_depthwise_version);
   static const std::string details = [] {
     if (!refusal_here().empty()) return std::string("replica for ") + replica().target + ": " + refusal_here();
     return std::string(refusal_of(instruction_set::avx512).empty() ? "AVX-512" : "AVX2");

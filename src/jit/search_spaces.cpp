@@ -5,6 +5,7 @@
 #include "convolution_space.hpp"
 #include "depthwise_kernel.hpp"
 #include "depthwise_spaces.hpp"
+#include "direct_kernel.hpp"
 #include "machine.hpp"
 #include "matches.hpp"
 #include "product_point.hpp"
@@ -140,6 +141,7 @@ std::shared_ptr<const tune::any_space> jit::search_space(const any_match& m, con
   using namespace detail::jit;
   if (is_on_bytes(m)) return space_of_bytes(m, like);
   const product_match shape(m);
+  if (shape.is_windowed && is_direct(like.text())) return nullptr;
   if (shape.is_windowed) return space_of_convolution(m, shape, like, threads);
   if (shape.is_depthwise()) return space_of_depthwise(m, shape, like, threads);
   return space_of_products(m, shape, like, threads);

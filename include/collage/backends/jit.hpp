@@ -1,6 +1,6 @@
 // Kernels that are generated while the program runs: products with constant weights, and convolutions. Those of 1x1 are
-// products, and those of 3x3 and 5x5 have algorithms with fewer multiplications, in two and three dimensions. Depthwise convolutions
-// are computed together with the one of 1x1 after them, or on the 8-bit values of quantised files. The operators that follow are part of a kernel. Two or three products of one
+// products, and those of 3x3 and 5x5 have algorithms with fewer multiplications, in two and three dimensions. Others with one group are
+// computed directly. Depthwise convolutions are computed together with the one of 1x1 after them, or on the 8-bit values of quantised files. The operators that follow are part of a kernel. Two or three products of one
 // left operand are one kernel, too.
 //
 // Declarations. The definitions are in src/jit.cpp (the target collage::jit), the one file that knows the generator.
@@ -29,9 +29,12 @@ namespace collage::inline v0 {
 /// as "strassen", are proposed where they should save time. These spread NaN and infinity over whole blocks of the result.
 /// `jit_with` adds a program's own.
 ///
-/// Convolutions with a window are computed by tiles of outputs, over which NaN and infinity spread. Their configurations end
+/// Convolutions of 3x3 and 5x5 are computed by tiles of outputs, over which NaN and infinity spread. Their configurations end
 /// with the layouts of input and result, as in "from blocked-16 to plain" (docs/cpu-backends.md). A resize before them that repeats
 /// each element once in both dimensions is part of the kernel, by an algorithm whose name begins with "up2".
+///
+/// Other convolutions of one group are computed as they are defined. Their configurations are as "direct1 avx512 tile 14x2 unroll 4
+/// prefetch 0 broadcast memory rows 4". Such a configuration also holds for windows of 3x3 and 5x5, where it is not proposed.
 ///
 /// A depthwise convolution before one of 1x1 is part of its kernel. These configurations are as "depthwise1 avx512 tile 14x2 unroll 4
 /// prefetch 0 broadcast memory rows 4 threads blocks".
@@ -53,14 +56,14 @@ struct jit : backend<"jit"> {
 
   /// At most 12 for each shape.
   static void configurations(const any_match& m, configuration_list& to);
-  /// Null for convolutions in three dimensions, and where the replica of kernels on bytes runs. The spaces of other windowed
+  /// Null for direct convolutions and those in three dimensions, and where the replica of kernels on bytes runs. The spaces of other windowed
   /// convolutions hold all algorithms for the window, whose rounding differs: `algorithm` says how much.
   static std::shared_ptr<const tune::any_space> search_space(const any_match& m, const configuration& like,
                                                              int threads);
   static kernel_algorithm algorithm(const any_match& m, const configuration& how);
   static kept_constants weights(const any_match& m, const configuration& how);
   static verdict knows(const any_match& m, const configuration& how);
-  /// Convolutions of 1x1 read and write with channels last. Those with a window do as their configuration says.
+  /// Convolutions of 1x1 and direct ones read and write with channels last. Others do as their configuration says.
   static void layouts(const any_match& m, const configuration& how, value_forms& to);
   static probe_result probe();
   static int enter(int threads);

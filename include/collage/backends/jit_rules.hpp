@@ -73,6 +73,11 @@ constexpr std::uint32_t anchor_of(const any_match& m) {
   return m.nodes()[0];
 }
 
+/// The windows for which there are algorithms with fewer multiplications. In three dimensions they are the window's slices.
+constexpr bool has_algorithms(std::int64_t height, std::int64_t width) {
+  return height == width && (height == 3 || height == 5);
+}
+
 /// A match as a product [m x k] [k x n], with the operators that follow it. A convolution with a window is the sum of such
 /// products.
 struct product_match {
@@ -82,7 +87,8 @@ struct product_match {
   std::uint32_t depthwise = match_record::nothing, between = match_record::nothing;
   std::uint32_t bias = match_record::nothing;  ///< of a convolution
   bool is_convolution = false;
-  bool is_windowed = false;          ///< a convolution whose window has more than one element
+  bool is_windowed = false;          ///< a convolution that is no single product: with a window, strides or pads
+  bool has_fast = false;             ///< a convolution that algorithms with fewer multiplications compute
   bool right_is_transposed = false;  ///< it lies as [n, k]
   std::int64_t m = 1, n = 1, k = 1;
   std::size_t column = 0;  ///< the dimension of the result that the columns are
@@ -101,8 +107,7 @@ struct product_match {
     const shape& result = match.type_of(match.output_of(anchor)).dims;
     const shape& a = match.type_of(left).dims;  // a depthwise convolution keeps the channels
     is_convolution = match.is(anchor, ops::conv);
-    for (std::size_t d = 2; is_convolution && d < match.type_of(right).dims.rank; ++d)
-      is_windowed = is_windowed || match.type_of(right).dims[d] != 1;
+    if (is_convolution) read_window(match.type_of(right).dims, match.attributes(anchor, ops::conv));
     right_is_transposed = is_convolution || match.attributes(anchor, ops::matmul).transpose_b;
     column = is_convolution ? 1 : result.rank - 1;
     if (is_convolution && in.size() > 2) bias = in[2];
@@ -114,6 +119,14 @@ struct product_match {
 
   constexpr bool is_enlarged() const { return resize != match_record::nothing; }
   constexpr bool is_depthwise() const { return depthwise != match_record::nothing; }
+  constexpr void read_window(const shape& w, const ops::conv_attributes& t) {
+    has_fast = (w.rank == 4 || w.rank == 5) && has_algorithms(w[w.rank - 2], w[w.rank - 1]);
+    for (std::size_t d = 2; d < w.rank; ++d) {
+      is_windowed =
+          is_windowed || w[d] != 1 || t.strides[d - 2] != 1 || t.pads_begin[d - 2] != 0 || t.pads_end[d - 2] != 0;
+      has_fast = has_fast && t.strides[d - 2] == 1 && (w[d] == 1 || t.dilations[d - 2] == 1);
+    }
+  }
   /// Whether a node of the match comes after this product.
   constexpr bool is_later(const any_match& match, std::uint32_t node) const {
     return node != anchor && node != resize && node != depthwise && node != between &&
@@ -130,29 +143,15 @@ struct product_match {
   }
 };
 
-/// The windows for which there are algorithms with fewer multiplications. In three dimensions they are the window's slices.
-constexpr bool has_algorithms(std::int64_t height, std::int64_t width) {
-  return height == width && (height == 3 || height == 5);
-}
-
-constexpr verdict accepts_convolution(const any_match& m, std::uint32_t anchor) {
-  const shape& w = m.type_of(m.inputs_of(anchor)[1]).dims;
-  const ops::conv_attributes t = m.attributes(anchor, ops::conv);
-  bool is_pointwise = true, is_dense = t.groups == 1;
-  for (std::size_t d = 2; d < w.rank; ++d) {
-    is_pointwise = is_pointwise && w[d] == 1 && t.pads_begin[d - 2] == 0 && t.pads_end[d - 2] == 0;
-    is_dense = is_dense && t.strides[d - 2] == 1 && (w[d] == 1 || t.dilations[d - 2] == 1);
-  }
-  const bool has_window = (w.rank == 4 || w.rank == 5) && has_algorithms(w[w.rank - 2], w[w.rank - 1]);
-  if (!is_dense || (!is_pointwise && !has_window))
-    return {false,
-            "it computes convolutions of 1x1 without pads, and those of 3x3 and 5x5 of any depth, with stride 1, "
-            "dilation 1 and one group"};
-  if (is_pointwise) return {};
+constexpr verdict accepts_convolution(const any_match& m, const product_match& product) {
+  const shape& x = m.type_of(m.inputs_of(product.anchor)[0]).dims;
+  const shape& w = m.type_of(product.right).dims;
+  if (m.attributes(product.anchor, ops::conv).groups != 1) return {false, "it computes convolutions of one group"};
+  if (!product.is_windowed) return {};
+  if (w.rank > 5) return {false, "it computes windows of at most three dimensions"};
   constexpr std::int64_t most = (std::int64_t{1} << 31U) - 1;
   const auto is_sound = [](std::int64_t extent) { return extent >= 1 && extent <= most; };
-  const shape& x = m.type_of(m.inputs_of(anchor)[0]).dims;
-  const shape& y = m.type_of(m.output_of(anchor)).dims;
+  const shape& y = m.type_of(m.output_of(product.anchor)).dims;
   for (std::size_t d = 0; d < x.rank; ++d)
     if (!is_sound(x[d]) || !is_sound(y[d]) || !is_sound(w[d]))
       return {false, "its extents must be from 1 to 2147483647"};
@@ -169,16 +168,17 @@ constexpr bool repeats_once(const ops::resize_attributes& a) {
   return a.coordinates != align_corners && (a.rounding == prefer_floor || a.rounding == prefer_ceil);
 }
 
-constexpr verdict accepts_enlarged(const any_match& m, std::uint32_t node) {
+constexpr verdict accepts_enlarged(const any_match& m, const product_match& product) {
+  const std::uint32_t node = product.resize;
   const shape& x = m.type_of(m.inputs_of(node)[0]).dims;
   const shape& y = m.type_of(m.output_of(node)).dims;
-  const shape& w = m.type_of(m.inputs_of(anchor_of(m))[1]).dims;
   return first_failure({{x.rank == 4 && x[0] == y[0] && x[1] == y[1] && y[2] == 2 * x[2] && y[3] == 2 * x[3] &&
                              repeats_once(m.attributes(node, ops::resize)),
                          "before a convolution it computes a resize that repeats each element of an image once in both "
                          "dimensions, and no other"},
-                        {w.rank == 4 && has_algorithms(w[2], w[3]),
-                         "after a resize it computes convolutions of 3x3 and 5x5, and no other"}});
+                        {product.has_fast,
+                         "after a resize it computes convolutions of 3x3 and 5x5 with stride 1 and dilation 1, and no "
+                         "other"}});
 }
 
 /// A depthwise convolution, and relu or clip after it if there is one of them.
@@ -217,7 +217,7 @@ constexpr verdict accepts_anchor(const any_match& m, std::uint32_t anchor) {
     return first_failure({{b.rank == 2, "its right operand must be one matrix"},
                           {!t.transpose_a || a.rank == 1, "it reads the rows of its left operand as they lie"}});
   }
-  return accepts_convolution(m, anchor);
+  return accepts_convolution(m, product_match(m, anchor));
 }
 
 /// A product or convolution with what follows it.
@@ -225,7 +225,7 @@ constexpr verdict accepts_product(const any_match& m, std::uint32_t anchor) {
   if (const verdict v = accepts_anchor(m, anchor); !v) return v;
   const product_match product(m, anchor);
   if (product.is_enlarged())
-    if (const verdict v = accepts_enlarged(m, product.resize); !v) return v;
+    if (const verdict v = accepts_enlarged(m, product); !v) return v;
   if (product.is_depthwise())
     if (const verdict v = accepts_depthwise(m, product); !v) return v;
   const shape& result = m.type_of(m.output_of(product.anchor)).dims;

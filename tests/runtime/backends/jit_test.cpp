@@ -88,7 +88,7 @@ value chain(graph_builder& g, data_source& data, value x, std::size_t column, co
 TEST_F(jit_backend, says_what_it_is) {
   const collage::probe_result found = collage::jit::probe();
   EXPECT_TRUE(found.available);
-  EXPECT_STREQ(found.version, "generator 1, products 1, convolutions 1, depthwise 1, bytes 1");
+  EXPECT_STREQ(found.version, "generator 1, products 1, convolutions 1, direct 1, depthwise 1, bytes 1");
   EXPECT_STRNE(found.details, "");
 }
 
@@ -341,7 +341,8 @@ std::string refusal_with_resize(const op::resize_attributes& how, const shape& w
 constexpr const char* other_resize =
     "before a convolution it computes a resize that repeats each element of an image once in both dimensions, and no "
     "other";
-constexpr const char* other_window = "after a resize it computes convolutions of 3x3 and 5x5, and no other";
+constexpr const char* other_window =
+    "after a resize it computes convolutions of 3x3 and 5x5 with stride 1 and dilation 1, and no other";
 
 TEST(jit_backend_resize, must_repeat_each_element_once) {
   using enum op::resize_coordinates;

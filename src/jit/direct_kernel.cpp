@@ -1,0 +1,138 @@
+#include "direct_kernel.hpp"
+
+#include "convolution_point.hpp"
+#include "matches.hpp"
+#include "replica.hpp"
+#include "traced_epilogue.hpp"
+
+#include <collage/error.hpp>
+#include <collage/run/layouts.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0::detail::jit {
+namespace {
+
+struct run_direct {
+  std::shared_ptr<const direct_convolution> convolution;
+  std::shared_ptr<const std::byte> weights;
+  kernel_input<float> input;
+  std::vector<kernel_input<float>> operands;
+  kernel_output<float> output;
+
+  void operator()(const kernel_call& call) const {
+    std::array<const float*, epilogue::most_operands> read{};
+    for (std::size_t i = 0; i < operands.size(); ++i) read[i] = operands[i](call);
+    convolution->run({.from = input(call),
+                      .weights = reinterpret_cast<const float*>(weights.get()),
+                      .operands = std::span(read).first(operands.size()),
+                      .to = output(call),
+                      .scratch = static_cast<float*>(call.workspace)});
+  }
+};
+
+struct direct_reading {
+  std::optional<direct_configuration> how;
+  const char* fault = "";  ///< if there is none: one sentence that says why
+};
+direct_reading read_direct(const product_match& product, const collage::configuration& how) {
+  if (product.is_enlarged()) return {{}, "a direct convolution does not enlarge its image"};
+  try {
+    return {parse_direct_configuration(how.text()), ""};
+  } catch (const error&) {
+    return {{},
+            "it is not of the form: direct1 avx512 tile 14x2 unroll 4 prefetch 0 broadcast memory rows 4, or has a "
+            "tile that does not fit the registers"};
+  }
+}
+
+std::string name_of(const direct_configuration& c, const std::string& refusal) {
+  std::string name = "direct, " + std::to_string(c.product.rows) + "x" + std::to_string(c.product.vectors) +
+                     ", blocks of " + std::to_string(c.rows) + (c.rows == 1 ? " row" : " rows");
+  if (!refusal.empty()) name += std::string(", replica ") + replica().target;
+  return name;
+}
+
+/// Dilated rows of a window are packed as single elements.
+std::string packing_of(const configuration& c, const direct_shape& s) {
+  return "jit direct convolution panels of " + std::to_string(c.columns()) + " lanes " + std::to_string(c.lanes()) +
+         (s.pieces() > 1 ? " by elements" : "");
+}
+
+}  // namespace
+
+direct_shape direct_of(const any_match& m, const product_match& product) {
+  const shape& x = m.type_of(product.left).dims;
+  const shape& w = m.type_of(product.right).dims;
+  const ops::conv_attributes t = m.attributes(product.anchor, ops::conv);
+  direct_shape s = {.batch = x[0], .channels = x[1], .outputs = w[0], .depth = {}, .height = {}, .width = {}};
+  direct_extent* const extents[] = {&s.width, &s.height, &s.depth};
+  for (std::size_t i = 0; i + 2 < x.rank; ++i) {
+    const std::size_t d = x.rank - 3 - i;  // from the last dimension on
+    *extents[i] = {x[d + 2], w[d + 2], t.strides[d], t.dilations[d], t.pads_begin[d], t.pads_end[d]};
+  }
+  return s;
+}
+
+void propose_direct(const any_match& m, const product_match& product, configuration_list& to) {
+  const convolution_machine here = this_machine();
+  for (const direct_configuration& c :
+       propose_direct(direct_of(m, product), here.set, here.second_level_bytes, needs_many_registers(m, product)))
+    to.add(to_text(c));
+}
+
+verdict knows_direct(const product_match& product, const collage::configuration& how) {
+  const direct_reading found = read_direct(product, how);
+  if (!found.how) return {false, found.fault};
+  return {found.how->product.set == instruction_set::avx2 || refusal_of(instruction_set::avx512).empty(),
+          "it is for AVX-512, which this processor lacks"};
+}
+
+kept_constants weights_of_direct(const any_match& m, const product_match& product, const collage::configuration& how) {
+  const direct_reading found = read_direct(product, how);
+  if (!found.how) return {};
+  const direct_shape s = direct_of(m, product);
+  return {{product.right, packing_of(found.how->product, s), static_cast<std::size_t>(weight_bytes(*found.how, s))}};
+}
+
+void set_direct_layouts(const any_match& m, const product_match& product, value_forms& to) {
+  to.set(product.left, channels_last);
+  to.set(m.output(), channels_last);
+  const shape& result = m.type_of(m.output()).dims;
+  for (const std::uint32_t v : m.arguments())
+    if (v != product.right && v != product.bias && m.type_of(v).dims == result) to.set(v, channels_last);
+}
+
+kernel build_direct(const any_match& m, const product_match& product, build_context& context) {
+  const direct_reading found = read_direct(product, context.configuration());
+  if (!found.how)
+    throw error(error_kind::invalid_argument, found.fault, "jit's configuration " + context.configuration().text());
+  const traced_epilogue then = trace_epilogue(m, product);
+  const auto made =
+      std::make_shared<const direct_convolution>(*found.how, direct_of(m, product), then.steps, context.threads());
+  const kept_constants kept = weights_of_direct(m, product, context.configuration());
+  const float* const plain = context.constant<float>(product.right);
+  // Pads are products with zeros, as long as weights are numbers.
+  const auto count = m.type_of(product.right).dims.elements();
+  if (direct_of(m, product).has_pads() && !std::all_of(plain, plain + count, [](float w) { return std::isfinite(w); }))
+    throw error(error_kind::unsupported, "a weight of a convolution with pads is not finite", "jit");
+  auto weights = context.packed(kept[0].value, kept[0].packing, kept[0].bytes,
+                                [&](std::byte* to) { made->pack(plain, reinterpret_cast<float*>(to)); });
+  run_direct run{made, std::move(weights), m.in<float>(product.left), {}, m.out<float>()};
+  for (const std::uint32_t v : then.operands) run.operands.push_back(m.in<float>(v));
+  kernel built(name_of(*found.how, made->refusal()), std::move(run), made->scratch_bytes());
+  set_access(built, m, product, {&then, 1});
+  return built;
+}
+
+}  // namespace collage::inline v0::detail::jit
