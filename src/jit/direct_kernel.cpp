@@ -8,9 +8,7 @@
 #include <collage/error.hpp>
 #include <collage/run/layouts.hpp>
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -121,13 +119,9 @@ kernel build_direct(const any_match& m, const product_match& product, build_cont
   const auto made =
       std::make_shared<const direct_convolution>(*found.how, direct_of(m, product), then.steps, context.threads());
   const kept_constants kept = weights_of_direct(m, product, context.configuration());
-  const float* const plain = context.constant<float>(product.right);
-  // Pads are products with zeros, as long as weights are numbers.
-  const auto count = m.type_of(product.right).dims.elements();
-  if (direct_of(m, product).has_pads() && !std::all_of(plain, plain + count, [](float w) { return std::isfinite(w); }))
-    throw error(error_kind::unsupported, "a weight of a convolution with pads is not finite", "jit");
-  auto weights = context.packed(kept[0].value, kept[0].packing, kept[0].bytes,
-                                [&](std::byte* to) { made->pack(plain, reinterpret_cast<float*>(to)); });
+  auto weights = context.packed(kept[0].value, kept[0].packing, kept[0].bytes, [&](std::byte* to) {
+    made->pack(context.constant<float>(product.right), reinterpret_cast<float*>(to));
+  });
   run_direct run{made, std::move(weights), m.in<float>(product.left), {}, m.out<float>()};
   for (const std::uint32_t v : then.operands) run.operands.push_back(m.in<float>(v));
   kernel built(name_of(*found.how, made->refusal()), std::move(run), made->scratch_bytes());

@@ -247,8 +247,10 @@ TEST_F(jit_backend, convolutions_in_depth_that_add_their_input) {
   EXPECT_GT(check.checked("conv_chain"), 0U);
 }
 
-/// Windows that have no algorithm in their last two dimensions, strides and dilations.
-TEST_F(jit_backend, other_convolutions_in_depth_are_refused) {
+bool is_direct(const auto& kernel) { return kernel.first.starts_with("direct, "); }
+
+/// Windows that have no algorithm in their last two dimensions, strides and dilations. Several groups are refused.
+TEST_F(jit_backend, other_convolutions_in_depth_are_direct) {
   const conv_case others[] = {{{1, 4, 6, 6, 6}, {5, 4, 3, 1, 1}},
                               {{1, 4, 6, 6, 6}, {5, 4, 3, 3, 5}},
                               {{1, 4, 6, 9, 9}, {5, 4, 3, 7, 7}},
@@ -257,8 +259,9 @@ TEST_F(jit_backend, other_convolutions_in_depth_are_refused) {
                               {{1, 4, 6, 6, 6}, {6, 2, 3, 3, 3}, {.groups = 2}}};
   for (const conv_case& c : others)
     check([&](graph_builder& g, data_source& data) { return add_conv(g, data, c); }, options);
-  EXPECT_EQ(check.checked("conv"), 0U);
-  EXPECT_EQ(check.refused("conv"), std::size(others));
+  EXPECT_EQ(check.checked("conv"), std::size(others) - 1);
+  EXPECT_EQ(check.refused("conv"), 1U);
+  EXPECT_TRUE(std::ranges::all_of(check.kernels(), [](const auto& k) { return is_direct(k); }));
 }
 
 /// All rules by which a resize to twice the size repeats each element.
@@ -392,10 +395,20 @@ TEST_F(jit_backend, operands_for_rows_of_a_convolution_are_refused) {
   EXPECT_EQ(check.refused("conv_chain"), 1U);
 }
 
-TEST_F(jit_backend, other_convolutions_are_refused) {
+/// With strides, dilations, groups, and windows and pads of any size.
+TEST_F(jit_backend, any_convolutions) {
+  options.tolerance = tolerance_with_chains;
   check_convs(check, as_it_is, options);
+  check_convs(
+      check,
+      [](graph_builder& g, data_source& data, value y) {
+        return chain(g, data, y, 1, {.large_constants = false, .rows = false});
+      },
+      options);
   EXPECT_GT(check.checked("conv"), 0U);
+  EXPECT_GT(check.checked("conv_chain"), 0U);
   EXPECT_GT(check.refused("conv"), 0U);
+  EXPECT_TRUE(std::ranges::any_of(check.kernels(), [](const auto& k) { return is_direct(k); }));
 }
 
 TEST_F(jit_backend, integers_are_refused) { expect_integers_refused(check, options); }
