@@ -165,7 +165,7 @@ void jit::configurations(const any_match& m, configuration_list& to) {
     return;
   }
   const product_match shape(m);
-  if (shape.is_windowed && !shape.has_fast) return propose_direct(m, shape, to);
+  if (shape.is_windowed && !shape.suits_bilinear) return propose_direct(m, shape, to);
   if (shape.is_windowed) {
     for (const convolution_point& p : promising_points(convolution_of(m, shape), this_machine())) to.add(p.text());
     return;

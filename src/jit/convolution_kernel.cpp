@@ -85,7 +85,8 @@ convolution_point::reading read_for(const any_match& m, const product_match& pro
   convolution_point::reading read = convolution_point::read(text);
   if (!read.point) return read;
   const convolution_shape s = convolution_of(m, product);
-  if (!product.has_fast) return {{}, "its algorithm is for stride 1 and dilation 1, or for a window of another size"};
+  if (!product.suits_bilinear)
+    return {{}, "its algorithm is for stride 1 and dilation 1, or for a window of another size"};
   if (read.point->how.algorithm().enlargement != s.enlargement)
     return {{},
             product.is_enlarged() ? "its algorithm does not enlarge images, and this one must be enlarged"

@@ -4,11 +4,11 @@
 
 namespace c = collage;
 namespace op = collage::ops;
-inline bool has_fast_memory = true;
+inline bool suits_bilinear_memory = true;
 struct library : c::backend<"library"> {
   using patterns = c::patterns<c::single<op::tanh>, c::single<op::relu>>;
   template <class P>
   static c::kernel build(const c::match<P>&, c::build_context&);
-  static bool accepts(const c::match<c::single<op::relu>>&) { return has_fast_memory; }
+  static bool accepts(const c::match<c::single<op::relu>>&) { return suits_bilinear_memory; }
 };
 constexpr std::size_t size = c::backend_set<library>::size;

@@ -88,7 +88,7 @@ struct product_match {
   std::uint32_t bias = match_record::nothing;  ///< of a convolution
   bool is_convolution = false;
   bool is_windowed = false;          ///< a convolution that is no single product: with a window, strides or pads
-  bool has_fast = false;             ///< a convolution that algorithms with fewer multiplications compute
+  bool suits_bilinear = false;       ///< a convolution that algorithms with fewer multiplications compute
   bool right_is_transposed = false;  ///< it lies as [n, k]
   std::int64_t m = 1, n = 1, k = 1;
   std::size_t column = 0;  ///< the dimension of the result that the columns are
@@ -120,11 +120,11 @@ struct product_match {
   constexpr bool is_enlarged() const { return resize != match_record::nothing; }
   constexpr bool is_depthwise() const { return depthwise != match_record::nothing; }
   constexpr void read_window(const shape& w, const ops::conv_attributes& t) {
-    has_fast = (w.rank == 4 || w.rank == 5) && has_algorithms(w[w.rank - 2], w[w.rank - 1]);
+    suits_bilinear = (w.rank == 4 || w.rank == 5) && has_algorithms(w[w.rank - 2], w[w.rank - 1]);
     for (std::size_t d = 2; d < w.rank; ++d) {
       is_windowed =
           is_windowed || w[d] != 1 || t.strides[d - 2] != 1 || t.pads_begin[d - 2] != 0 || t.pads_end[d - 2] != 0;
-      has_fast = has_fast && t.strides[d - 2] == 1 && (w[d] == 1 || t.dilations[d - 2] == 1);
+      suits_bilinear = suits_bilinear && t.strides[d - 2] == 1 && (w[d] == 1 || t.dilations[d - 2] == 1);
     }
   }
   /// Whether a node of the match comes after this product.
@@ -176,7 +176,7 @@ constexpr verdict accepts_enlarged(const any_match& m, const product_match& prod
                              repeats_once(m.attributes(node, ops::resize)),
                          "before a convolution it computes a resize that repeats each element of an image once in both "
                          "dimensions, and no other"},
-                        {product.has_fast,
+                        {product.suits_bilinear,
                          "after a resize it computes convolutions of 3x3 and 5x5 with stride 1 and dilation 1, and no "
                          "other"}});
 }
