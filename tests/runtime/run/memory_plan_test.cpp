@@ -9,7 +9,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <iterator>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -176,6 +178,49 @@ TEST(memory_plan, ten_thousand_values_are_planned_at_once) {
   plan_within("a chain", chain, 1000);
   plan_within("a network", network, 2000);
   plan_within("all at the same time", crowd, 5000);
+}
+
+/// As `expect_sound`, for many requests: along the steps, each block must fit between those that are alive.
+void expect_sound_along_steps(const std::vector<memory_request>& requests, const memory_plan& plan) {
+  ASSERT_EQ(plan.offset.size(), requests.size());
+  std::vector<std::size_t> starts(requests.size()), ends(requests.size());
+  std::iota(starts.begin(), starts.end(), std::size_t{0});
+  std::iota(ends.begin(), ends.end(), std::size_t{0});
+  std::ranges::sort(starts, {}, [&](std::size_t i) { return requests[i].first_step; });
+  std::ranges::sort(ends, {}, [&](std::size_t i) { return requests[i].last_step; });
+  std::map<std::size_t, std::size_t> alive;  // ends by begins
+  auto ended = ends.begin();
+  for (const std::size_t i : starts) {
+    for (; requests[*ended].last_step < requests[i].first_step; ++ended) alive.erase(plan.offset[*ended]);
+    const std::size_t begin = plan.offset[i], end = begin + requests[i].bytes;
+    ASSERT_EQ(begin % 64, 0U);
+    ASSERT_LE(end, plan.bytes);
+    const auto next = alive.lower_bound(begin);
+    ASSERT_TRUE(next == alive.end() || end <= next->first);
+    ASSERT_TRUE(next == alive.begin() || std::prev(next)->second <= begin);
+    alive.emplace(begin, end);
+  }
+}
+
+/// Too many pairs of them to visit each.
+TEST(memory_plan, blocks_that_live_at_the_same_time) {
+  std::vector<memory_request> wide;
+  for (std::uint32_t s = 0; s < 50'000; ++s) wide.push_back({64 * (1 + s % 7), s, 50'000});
+  const memory_plan all = collage::plan_memory(wide);
+  expect_sound_along_steps(wide, all);
+  EXPECT_EQ(all.bytes, all.lower_bound);
+
+  collage_test::random_numbers random;
+  std::vector<memory_request> some;
+  for (int i = 0; i < 40'000; ++i) {
+    const auto first = static_cast<std::uint32_t>(random.number(0, 40'000));
+    some.push_back({static_cast<std::size_t>(random.number(1, 5000)), first,
+                    first + static_cast<std::uint32_t>(random.number(0, 20'000))});
+  }
+  const memory_plan plan = collage::plan_memory(some);
+  expect_sound_along_steps(some, plan);
+  EXPECT_LE(static_cast<double>(plan.bytes), 1.3 * static_cast<double>(plan.lower_bound));
+  std::cout << static_cast<double>(plan.bytes) / static_cast<double>(plan.lower_bound) << " of the lower bound\n";
 }
 
 TEST(memory_plan, random_requests_never_overlap_and_are_never_worse_than_greedy) {
