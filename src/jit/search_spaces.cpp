@@ -6,6 +6,7 @@
 #include "depthwise_kernel.hpp"
 #include "depthwise_spaces.hpp"
 #include "direct_kernel.hpp"
+#include "direct_space.hpp"
 #include "machine.hpp"
 #include "matches.hpp"
 #include "product_point.hpp"
@@ -127,6 +128,15 @@ space_pointer space_of_depthwise(const any_match& m, const product_match& shape,
   } catch (const error&) { return nullptr; }
 }
 
+space_pointer space_of_direct(const any_match& m, const product_match& shape, const collage::configuration& like,
+                              int threads) {
+  try {
+    const direct_configuration c = parse_direct_configuration(like.text());
+    const direct_task task = {direct_of(m, shape), spare_registers(needs_many_registers(m, shape))};
+    return std::make_shared<const tune::any_space>(direct_space(task, machine_of(c.product.set, threads)));
+  } catch (const error&) { return nullptr; }
+}
+
 space_pointer space_of_bytes(const any_match& m, const collage::configuration& like) {
   try {
     if (parse_byte_depthwise_configuration(like.text()).is_replica()) return nullptr;
@@ -141,7 +151,7 @@ std::shared_ptr<const tune::any_space> jit::search_space(const any_match& m, con
   using namespace detail::jit;
   if (is_on_bytes(m)) return space_of_bytes(m, like);
   const product_match shape(m);
-  if (shape.is_windowed && is_direct(like.text())) return nullptr;
+  if (shape.is_windowed && is_direct(like.text())) return space_of_direct(m, shape, like, threads);
   if (shape.is_windowed) return space_of_convolution(m, shape, like, threads);
   if (shape.is_depthwise()) return space_of_depthwise(m, shape, like, threads);
   return space_of_products(m, shape, like, threads);

@@ -56,7 +56,7 @@ struct jit : backend<"jit"> {
 
   /// At most 12 for each shape.
   static void configurations(const any_match& m, configuration_list& to);
-  /// Null for direct convolutions and those in three dimensions, and where the replica of kernels on bytes runs. The spaces of other windowed
+  /// Null for bilinear convolutions in three dimensions, and where the replica of kernels on bytes runs. The spaces of other windowed
   /// convolutions hold all algorithms for the window, whose rounding differs: `algorithm` says how much.
   static std::shared_ptr<const tune::any_space> search_space(const any_match& m, const configuration& like,
                                                              int threads);

@@ -165,6 +165,21 @@ TEST_F(jit_search_space, of_depthwise_and_pointwise_convolutions) {
   EXPECT_GT(random_points::found, 0U);
 }
 
+TEST_F(jit_search_space, of_direct_convolutions) {
+  for (const std::int64_t window : {1, 3, 7})
+    check(
+        [&](graph_builder& g, data_source& data) {
+          const value x = g.input("x", f32({1, data.number(1, 40), 13, 11}));
+          const value w = data.constant(g, "w", f32({data.number(1, 40), g.type_of(x).dims[1], window, window}));
+          const std::int64_t pad = window / 2;
+          return g(op::relu, g(op::conv, x, w, {.strides = {2, 2}, .pads_begin = {pad, pad}, .pads_end = {pad, pad}}));
+        },
+        options);
+  EXPECT_GT(check.checked("conv_chain"), 2U);
+  EXPECT_GT(random_points::found, 0U);
+  EXPECT_EQ(random_points::without, 0U);
+}
+
 TEST_F(jit_search_space, of_convolutions_in_depth_there_is_none) {
   check(
       [&](graph_builder& g, data_source& data) {

@@ -1,6 +1,7 @@
 // The search spaces of generated kernels: their points are configurations that the generators take, and so are their texts.
 #include "jit/convolution_space.hpp"
 #include "jit/depthwise_spaces.hpp"
+#include "jit/direct_space.hpp"
 #include "jit/product_space.hpp"
 
 #include <collage/error.hpp>
@@ -25,6 +26,7 @@ using namespace collage::detail::jit;
 static_assert(tune::described_space<product_space>);
 static_assert(tune::described_space<convolution_space>);
 static_assert(tune::described_space<depthwise_space>);
+static_assert(tune::described_space<direct_space>);
 static_assert(tune::described_space<byte_depthwise_space>);
 
 /// Whether `holds` says of all combinations of listed values what `conflict` says. Returns how many points there are.
@@ -225,6 +227,20 @@ TEST(jit_spaces, points_of_depthwise_convolutions_are_configurations) {
   for (const depthwise_configuration& c : promising_configurations(shape, 24, true, 2, feature_avx2 | feature_fma))
     EXPECT_NO_THROW(tune::parse_point(s, to_text(c))) << to_text(c);
   EXPECT_EQ(tune::count_of(depthwise_space({{.height = 1, .width = 1}, 24, 2})), 0U) << "the window is larger";
+}
+
+TEST(jit_spaces, points_of_direct_convolutions_are_configurations) {
+  const direct_shape shape = {1, 20, 40, {}, {30, 3, 2, 1, 1, 1}, {19, 3, 2, 1, 1, 1}};
+  const direct_space s({shape, 6}, {.lanes = 8, .registers = 16, .threads = 2});
+  EXPECT_GT(check_holds(s), 1000U);
+  check_numbers(s);
+  EXPECT_TRUE(std::ranges::equal(s.values(direct_space::block), std::array{1, 2, 3, 4, 5, 8, 15}));
+  for (const bool is_long : {false, true})
+    for (const direct_configuration& c : propose_direct(shape, instruction_set::avx2, 1 << 20, is_long))
+      EXPECT_NO_THROW(
+          tune::parse_point(direct_space({shape, is_long ? 6 : 2}, {.lanes = 8, .registers = 16}), to_text(c)))
+          << to_text(c);
+  EXPECT_EQ(tune::count_of(direct_space({{1, 1, 1, {}, {}, {2, 3}}, 2})), 0U) << "the window is larger";
 }
 
 TEST(jit_spaces, points_of_depthwise_convolutions_of_bytes_are_configurations) {
