@@ -79,7 +79,7 @@ def _brief_waiting() -> Iterator[None]:
     The number is ``brief_checks`` of collage/run/waiting.hpp. The environment is the same afterwards, so that children have their own.
     """
     is_chosen = "GOMP_SPINCOUNT" in os.environ or "OMP_WAIT_POLICY" in os.environ
-    if is_chosen or _has_openmp() or len(os.sched_getaffinity(0)) == 1:
+    if is_chosen or os.environ.get("COLLAGE_WAIT_BRIEFLY") == "0" or _has_openmp() or len(os.sched_getaffinity(0)) == 1:
         yield
         return
     os.environ["GOMP_SPINCOUNT"] = "2000"

@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import pathlib
 import pickle
+import re
 import shutil
 import signal
 import subprocess
@@ -25,10 +26,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def python(program, **environment):
-    """A program's exit status, output and errors, in another interpreter."""
+    """A program's exit status, output and errors, in another interpreter. Variables that are None are removed."""
     path = os.pathsep.join([str(HERE), str(pathlib.Path(collage.__file__).parents[1])])
+    variables = {**os.environ, "PYTHONPATH": path, **environment}
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=120,
-                          env={**os.environ, "PYTHONPATH": path, **environment})
+                          env={name: value for name, value in variables.items() if value is not None})
     return done.returncode, done.stdout, done.stderr
 
 
@@ -242,6 +244,22 @@ def rows_of(rows):
 
 
 class Loading(unittest.TestCase):
+    def test_how_threads_wait(self):
+        """OpenMP prints what it read when it was loaded."""
+        def spins(**chosen):
+            environment = {"OMP_DISPLAY_ENV": "VERBOSE", "OMP_WAIT_POLICY": None, "GOMP_SPINCOUNT": None,
+                           "COLLAGE_WAIT_BRIEFLY": None, **chosen}
+            status, told, said = python("import collage, os; print(os.environ.get('GOMP_SPINCOUNT'))", **environment)
+            self.assertEqual(status, 0, said)
+            self.assertEqual(told.strip(), str(chosen.get("GOMP_SPINCOUNT")))  # the environment is as before
+            return re.search(r"GOMP_SPINCOUNT = '(\w+)'", said)[1]
+
+        is_one = len(os.sched_getaffinity(0)) == 1
+        usual = spins(COLLAGE_WAIT_BRIEFLY="0")
+        self.assertNotEqual(usual, "2000")
+        self.assertEqual(spins(), usual if is_one else "2000")
+        self.assertEqual(spins(GOMP_SPINCOUNT="777"), "777")
+
     def test_no_library(self):
         status, _, err = python("import collage", COLLAGE_LIBRARY="/nowhere/libcollage.so.0")
         self.assertEqual(status, 1)
