@@ -91,7 +91,7 @@ inline trained_model prepare(const std::string& file, std::vector<c::onnx::bound
     next = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   };
   const c::plan plan = c::place<backends>(network, {.network = path.stem(),
-                                                    .budget_s = 20,
+                                                    .budget_s = 8,
                                                     .progress = progress,
                                                     .measuring = {.timing = timing},
                                                     .comparing = {.seconds = 0.5}});
