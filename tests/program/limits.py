@@ -195,7 +195,7 @@ class Quotas(Limited):
         plan = self.path("quota.json")
         store = self.path("quota.db")
         words = ("tune", self.small, "--regions", "0", "--store", store, "--plan", plan, "--backends", complete_backend(),
-                 "--budget", "60")
+                 "--budget", "5")
         made = json.loads(self.works(group.prefix(), *words, "--json", "--quiet").stdout)
         self.assertEqual(made["threads"], 1)  # of however many processors
         held = made["holdups"]
