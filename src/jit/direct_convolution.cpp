@@ -1,5 +1,7 @@
 #include "direct_convolution.hpp"
 
+#include "product_point.hpp"
+#include "tile_parameters.hpp"
 #include "word_reader.hpp"
 
 #include <collage/backends/impl/team.hpp>
@@ -29,8 +31,6 @@ const direct_configuration& checked(const direct_configuration& c, const direct_
 }
 
 product_extents extents_of(const direct_shape& s) { return {s.width.outputs(), s.outputs, s.inner()}; }
-
-std::int64_t parts_of(std::int64_t all, std::int64_t size) { return (all + size - 1) / size; }
 
 /// Rows of the input under so many rows of outputs.
 std::int64_t rows_under(const direct_extent& height, std::int64_t rows) {
@@ -79,13 +79,13 @@ direct_configuration parse_direct_configuration(std::string_view text) {
 std::vector<direct_configuration> propose_direct(const direct_shape& s, instruction_set set,
                                                  std::int64_t second_level_bytes, bool is_long) {
   std::vector<direct_configuration> list;
-  const int lanes = lanes_of(set), spare = is_long ? 6 : 2;
+  const int lanes = lanes_of(set), spare = spare_registers(is_long);
   const std::int64_t across = s.width.outputs(), down = s.height.outputs();
   // The rows of a block, of inputs and of sums, take half of the second-level cache. Weights are the rest.
   const std::int64_t row = 4 * (s.width.padded() * s.channels * s.height.stride * s.depth.window + across * s.outputs);
   const std::int64_t fitting =
       std::clamp<std::int64_t>(second_level_bytes / 2 / std::max<std::int64_t>(row, 1), 1, down);
-  const std::int64_t needed = parts_of(s.outputs, lanes);
+  const std::int64_t needed = parts_of_extent(s.outputs, lanes);
   for (const int vectors : {static_cast<int>(std::min<std::int64_t>(2, needed)), 3}) {
     if (vectors > needed) break;
     direct_configuration c;
@@ -93,8 +93,9 @@ std::vector<direct_configuration> propose_direct(const direct_shape& s, instruct
     c.product.vectors = vectors;
     const int kept = std::max(c.product.vectors + (set == instruction_set::avx2 ? 1 : 0), spare);
     const std::int64_t most = std::min((registers_of(set) - kept) / c.product.vectors, most_rows);
-    c.product.rows = static_cast<int>(parts_of(across, parts_of(across, most)));
-    c.rows = static_cast<int>(std::min<std::int64_t>(parts_of(down, parts_of(down, fitting)), most_direct_rows));
+    c.product.rows = static_cast<int>(parts_of_extent(across, parts_of_extent(across, most)));
+    c.rows = static_cast<int>(
+        std::min<std::int64_t>(parts_of_extent(down, parts_of_extent(down, fitting)), most_direct_rows));
     if (fault_of(c).empty()) list.push_back(c);
   }
   return list;
@@ -111,13 +112,13 @@ direct_convolution::direct_convolution(const direct_configuration& how, const di
       middle_(how.product, extents_of(shape), add_only, {}, arena_, features),
       last_(how.product, extents_of(shape), add_only, finish, arena_, features),
       only_(how.product, extents_of(shape), set_only, finish, arena_, features),
-      blocks_(parts_of(shape.height.outputs(), how.rows)),
+      blocks_(parts_of_extent(shape.height.outputs(), how.rows)),
       row_floats_(shape.width.padded() * shape.channels) {
   static_cast<void>(arena_->seal());  // `bind` and `refusal` know the result
   for (product* p : {&first_, &middle_, &last_, &only_}) p->bind();
   // Few blocks: threads share their channels, too.
   const std::int64_t all = shape.batch * shape.depth.outputs() * blocks_;
-  if (threads_ > 1 && all < 2 * threads_) panel_parts_ = std::min(only_.panels(), parts_of(2 * threads_, all));
+  if (threads_ > 1 && all < 2 * threads_) panel_parts_ = std::min(only_.panels(), parts_of_extent(2 * threads_, all));
   const std::int64_t rows = std::min<std::int64_t>(how.rows, shape.height.outputs());
   const auto lines = [](std::int64_t floats) { return (floats + 15) / 16 * 16; };
   if (shape.has_pads()) copied_floats_ = lines(rows_under(shape.height, rows) * row_floats_);
