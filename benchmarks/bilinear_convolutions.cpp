@@ -37,15 +37,11 @@ namespace {
 
 namespace jit = collage::detail::jit;
 
+using benchmarks::copies_of;
 using benchmarks::floats;
 using benchmarks::median;
 using benchmarks::now;
 using benchmarks::threads;
-
-/// Copies of weights, more than the last-level cache holds; small ones are copied at most 16 times.
-std::size_t copies_of(std::size_t floats_of_one) {
-  return std::clamp<std::size_t>((48 << 20) / (4 * floats_of_one), 1, 16);
-}
 
 using tag = dnnl::memory::format_tag;
 using dnnl::memory;

@@ -1,4 +1,4 @@
-// Memory and medians for benchmarks that time kernels themselves.
+// Memory, weights and medians for benchmarks that time kernels themselves.
 #pragma once
 
 #include <algorithm>
@@ -20,6 +20,11 @@ class floats {
   std::vector<float> memory_;
   float* data_;
 };
+
+/// Copies of weights, more than a last-level cache holds; small ones are copied at most 16 times.
+inline std::size_t copies_of(std::size_t floats_of_one) {
+  return std::clamp<std::size_t>((48 << 20) / (4 * floats_of_one), 1, 16);
+}
 
 inline double median(std::vector<double> list) {
   std::ranges::sort(list);

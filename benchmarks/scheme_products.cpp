@@ -36,15 +36,11 @@ namespace {
 
 namespace jit = collage::detail::jit;
 
+using benchmarks::copies_of;
 using benchmarks::floats;
 using benchmarks::median;
 using benchmarks::now;
 using benchmarks::threads;
-
-/// Copies of weights, more than the last-level cache holds; small ones are copied at most 32 times.
-std::size_t copies_of(std::size_t floats_of_one) {
-  return std::clamp<std::size_t>((96 << 20) / (4 * floats_of_one), 2, 32);
-}
 
 struct product_shape {
   std::int64_t m, k, n;
