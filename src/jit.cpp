@@ -139,7 +139,8 @@ void propose(const any_match& m, const scheme& s, configuration_list& to) {
   if (is_on_bytes(m)) return;
   const product_match shape(m);
   if (shape.is_windowed || shape.is_depthwise()) return;
-  for (const product_point& p : points_with(s, shape.m, columns_of(m), shape.k, needs_many_registers(m, shape)))
+  for (const product_point& p :
+       points_with(listed_as(s), shape.m, columns_of(m), shape.k, needs_many_registers(m, shape)))
     to.add(p.text());
 }
 

@@ -28,6 +28,18 @@ constinit std::mutex guard;
 [[maybe_unused]] const bool is_guarded = hold_across_forks(guard);
 constinit const known_scheme* newest = nullptr;
 
+bool are_same(const bilinear::program_view& a, const bilinear::program_view& b) {
+  return a.inputs == b.inputs && std::ranges::equal(a.output, b.output) &&
+         std::ranges::equal(a.code, b.code, [](const bilinear::instruction& x, const bilinear::instruction& y) {
+           return x.a == y.a && x.b == y.b && x.alpha == y.alpha && x.beta == y.beta;
+         });
+}
+bool are_same(const scheme& a, const scheme& b) {
+  return a.rows == b.rows && a.inner == b.inner && a.columns == b.columns && a.rank == b.rank &&
+         are_same(a.left, b.left) && std::equal(a.v, a.v + a.rank * a.inner * a.columns, b.v) &&
+         std::equal(a.w, a.w + a.rows * a.columns * a.rank, b.w);
+}
+
 }  // namespace
 
 known_scheme::known_scheme(const scheme& known) : scheme_(known) {
@@ -44,6 +56,11 @@ known_scheme::~known_scheme() {
 }
 
 std::span<const scheme> schemes() { return list; }
+
+const scheme& listed_as(const scheme& s) {
+  const auto* const found = std::ranges::find_if(list, [&](const scheme& known) { return are_same(known, s); });
+  return found == std::end(list) ? s : *found;
+}
 
 const scheme* find_scheme(std::string_view name) {
   const auto* const found = std::ranges::find(list, name, [](const scheme& s) { return std::string_view(s.name); });

@@ -20,7 +20,8 @@ void propose(const any_match& m, const scheme& s, configuration_list& to);
 }  // namespace detail::jit
 
 /// `jit`, and algorithms for matrix products that a program declares (docs/bilinear.md). For each product that has all blocks
-/// of a scheme, it proposes at most 2 configurations more, whatever time they may take.
+/// of a scheme, it proposes at most 2 configurations more, whatever time they may take. A scheme that `jit` has keeps jit's name for
+/// it, and is not measured twice.
 ///
 /// In plans and stores, it has the name of `jit`. A configuration names a scheme with a fingerprint of its coefficients, as in
 /// "product1 mine-06b24d8a91c3e75f avx512 tile 14x2 unroll 4 prefetch 0". A program without this scheme refuses such a plan.

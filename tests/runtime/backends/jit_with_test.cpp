@@ -141,6 +141,30 @@ TEST(jit_with, proposes_for_products_that_have_the_blocks) {
   EXPECT_EQ(proposed({1, 16, 9, 9}, {16, 16, 3, 3}), 0U);  // the algorithms of convolutions are a list of the backend
 }
 
+/// The backend's own scheme keeps its name, under which it is proposed for products that it may be too slow for.
+TEST(jit_with, proposes_a_scheme_of_the_backend_once) {
+  graph_builder g;
+  data_source data;
+  g.output("y", g(op::matmul, g.input("a", f32({64, 64})), data.constant(g, "b", f32({64, 16}))));
+  const collage::graph network = g.finish();
+  const auto texts_of = [&](const collage::backend_entry& table) {
+    std::vector<std::string> texts;
+    for (const collage::pattern_entry& p : table.patterns) {
+      collage::match_record record;
+      if (!collage::match_at(network.view(), p.nodes, 0, record) || !p.accepts(network.view(), record)) continue;
+      for (const collage::configuration& c : collage::proposed_for(p, network.view(), record))
+        texts.push_back(c.text());
+    }
+    return texts;
+  };
+  const auto with = [](const std::string& text) { return text.starts_with("product1 strassen "); };
+  const std::vector<std::string> alone = texts_of(backend_checker<collage::jit>::table());
+  const std::vector<std::string> both = texts_of(backend_checker<collage::jit_with<bilinear::strassen>>::table());
+  EXPECT_EQ(std::ranges::count_if(alone, with), 0);
+  EXPECT_EQ(std::ranges::count_if(both, with), static_cast<std::ptrdiff_t>(both.size() - alone.size()));
+  EXPECT_GT(both.size(), alone.size());
+}
+
 /// A product that a plan computes by the scheme.
 struct placed_product {
   using set = collage::backend_set<only<mine>, collage::portable>;
