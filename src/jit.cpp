@@ -49,7 +49,7 @@ struct run_products {
   struct one {
     std::shared_ptr<const std::byte> packed;
     std::vector<kernel_input<float>> operands;
-    kernel_output<float> output;
+    std::vector<kernel_output<float>> outputs;
   };
   std::shared_ptr<const scheme_product> product;
   kernel_input<float> left;
@@ -61,7 +61,7 @@ struct run_products {
     for (std::size_t i = 0; i < right.size(); ++i) {
       c.right[i].packed = reinterpret_cast<const float*>(right[i].packed.get());
       for (std::size_t o = 0; o < right[i].operands.size(); ++o) c.right[i].operands[o] = right[i].operands[o](call);
-      c.right[i].output = right[i].output(call);
+      for (std::size_t o = 0; o < right[i].outputs.size(); ++o) c.right[i].outputs[o] = right[i].outputs[o](call);
     }
     c.workspace = static_cast<float*>(call.workspace);
     product->run(c);
@@ -79,13 +79,6 @@ std::string name_of(const product_point& p, std::size_t products, const std::str
   if (products > 1) name += ", " + std::to_string(products) + " products";
   if (!refusal.empty()) name += std::string(", replica ") + replica().target;
   return name;
-}
-
-/// Which output of a match has the result of a product and what follows it.
-std::size_t output_of(const any_match& m, const product_match& product) {
-  std::size_t i = 0;
-  while (anchor_before(m, static_cast<std::uint32_t>(m.at(m.outputs()[i]).producer)) != product.anchor) ++i;
-  return i;
 }
 
 kernel build_products(const any_match& m, const product_point& point, build_context& context) {
@@ -106,7 +99,8 @@ kernel build_products(const any_match& m, const product_point& point, build_cont
     auto packed = context.packed(kept.value, kept.packing, kept.bytes, [&](std::byte* to) {
       made->pack(context.constant<float>(p.right), p.right_is_transposed, reinterpret_cast<float*>(to), i);
     });
-    run.right.push_back({std::move(packed), {}, m.out<float>(output_of(m, p))});
+    run.right.push_back({std::move(packed), {}, {}});
+    for (const std::size_t o : then[i].outputs) run.right.back().outputs.push_back(m.out<float>(o));
     for (const std::uint32_t v : then[i].operands) run.right.back().operands.push_back(m.in<float>(v));
   }
   kernel built(name_of(point, products.size(), made->refusal()), std::move(run), made->workspace());
@@ -240,7 +234,7 @@ void jit::layouts(const any_match& m, const configuration& how, value_forms& to)
   if (shape.is_windowed) return detail::jit::set_convolution_layouts(m, shape, how, to);
   if (!shape.is_convolution) return;
   to.set(shape.left, channels_last);
-  to.set(m.output(), channels_last);
+  for (const std::uint32_t v : m.outputs()) to.set(v, channels_last);
   const collage::shape& result = m.type_of(m.output()).dims;
   const std::uint32_t window = shape.is_depthwise() ? m.inputs_of(shape.depthwise)[1] : match_record::nothing;
   for (const std::uint32_t v : m.arguments())

@@ -25,18 +25,19 @@ struct run_convolution {
   std::shared_ptr<const std::byte> weights;
   kernel_input<float> input;
   std::vector<kernel_input<float>> operands;
-  kernel_output<float> output;
+  std::vector<kernel_output<float>> outputs;
   int threads;
 
   void operator()(const kernel_call& call) const {
     std::array<const float*, epilogue::most_operands> read{};
     for (std::size_t i = 0; i < operands.size(); ++i) read[i] = operands[i](call);
-    float* const to[] = {output(call)};
+    std::array<float*, epilogue::most_outputs> to{};
+    for (std::size_t i = 0; i < outputs.size(); ++i) to[i] = outputs[i](call);
     // Whether NaN may have spread is of no use here: placing refuses the kernel where NaN must be kept.
     static_cast<void>(convolution->run({.from = input(call),
                                         .weights = reinterpret_cast<const float*>(weights.get()),
                                         .operands = std::span(read).first(operands.size()),
-                                        .to = to,
+                                        .to = std::span(to).first(outputs.size()),
                                         .scratch = static_cast<float*>(call.workspace),
                                         .threads = threads}));
   }
@@ -159,7 +160,7 @@ void set_convolution_layouts(const any_match& m, const product_match& product, c
   const convolution_point::reading read = read_for(m, product, how);
   if (!read.point) return;
   to.set(product.left, layout_of(read.point->from));
-  to.set(m.output(), layout_of(read.point->to));
+  for (const std::uint32_t v : m.outputs()) to.set(v, layout_of(read.point->to));
   for (const std::uint32_t v : m.arguments())
     if (is_whole_operand(m, product, v)) to.set(v, layout_of(read.point->to));
 }
@@ -183,8 +184,9 @@ kernel build_convolution(const any_match& m, const product_match& product, build
                                   made->pack(context.constant<float>(product.right), reinterpret_cast<float*>(to),
                                              context.threads());
                                 });
-  run_convolution run{made, std::move(weights), m.in<float>(product.left), {}, m.out<float>(), context.threads()};
+  run_convolution run{made, std::move(weights), m.in<float>(product.left), {}, {}, context.threads()};
   for (const std::uint32_t v : then.operands) run.operands.push_back(m.in<float>(v));
+  for (const std::size_t o : then.outputs) run.outputs.push_back(m.out<float>(o));
   kernel built(name_of(point, made->refusal()), std::move(run),
                static_cast<std::size_t>(scratch_bytes(point.how, shape, context.threads())));
   set_access(built, m, product, {&then, 1});

@@ -25,8 +25,6 @@ const direct_configuration& checked(const direct_configuration& c, const direct_
       throw error(error_kind::unsupported,
                   "an operand of a convolution's epilogue has one number for each row of a product", "jit",
                   "use one number for each channel or element");
-  if (finish.outputs.size() > 1)
-    throw error(error_kind::unsupported, "a direct convolution's epilogue has several outputs", "jit");
   return c;
 }
 
@@ -175,7 +173,7 @@ direct_convolution::rows_of_input direct_convolution::rows_for(const direct_call
 void direct_convolution::multiply(const direct_call& call, const part& at, const rows_of_input& in, float* sums,
                                   std::int64_t index, std::int64_t offset, const product& chosen, bool is_empty) const {
   const std::int64_t across = shape_.width.outputs(), channels = shape_.outputs;
-  const bool has_outputs = (&chosen == &last_ || &chosen == &only_) && !finish_.outputs.empty();
+  const std::size_t count = &chosen == &last_ || &chosen == &only_ ? finish_.outputs.size() : 0;
   std::array<std::int64_t, epilogue::most_operands> steps;
   steps.fill(channels);
   for (std::int64_t panel = at.first_panel; panel < at.last_panel; ++panel)  // it stays in a cache
@@ -186,7 +184,8 @@ void direct_convolution::multiply(const direct_call& call, const part& at, const
       for (std::size_t i = 0; i < finish_.operands.size(); ++i)
         operands[i] = call.operands[i] + (finish_.operands[i] == operand_shape::whole ? row : 0);
       float* const to[] = {sums == nullptr ? nullptr : sums + (y - at.first_row) * across * channels};
-      float* const outputs[] = {call.to + row};
+      std::array<float*, epilogue::most_outputs> outputs{};
+      for (std::size_t i = 0; i < count; ++i) outputs[i] = call.to[i] + row;
       chosen.run({.a = is_empty ? call.from : in.first + (y - at.first_row) * shape_.height.stride * in.step + offset,
                   .a_step = shape_.width.stride * shape_.channels,
                   .packed = call.weights + index * packed_floats(how_.product, shape_.inner(), channels),
@@ -194,8 +193,8 @@ void direct_convolution::multiply(const direct_call& call, const part& at, const
                   .to_step = channels,
                   .operands = operands,
                   .operand_steps = steps,
-                  .outputs = std::span(outputs).first(has_outputs ? 1 : 0),
-                  .output_steps = std::span(steps).first(has_outputs ? 1 : 0)},
+                  .outputs = std::span(outputs).first(count),
+                  .output_steps = std::span(steps).first(count)},
                  {panel, panel + 1, 0, chosen.bands(), 0, is_empty ? 0 : shape_.inner()});
     }
 }
@@ -211,7 +210,7 @@ void direct_convolution::run_part(const direct_call& call, const part& at, float
   const std::int64_t count = (last_slice - slice) * of_slice;
   const std::int64_t first = (at.image * depth.outputs() + at.slice) * shape_.height.outputs() + at.first_row;
   // Without an epilogue, the output holds the sums.
-  float* const sums = finish_.empty() ? call.to + first * shape_.width.outputs() * shape_.outputs
+  float* const sums = finish_.empty() ? call.to[0] + first * shape_.width.outputs() * shape_.outputs
                       : count > 1     ? scratch + copied_floats_
                                       : nullptr;
   if (count == 0) return multiply(call, at, {}, sums, 0, 0, only_, true);

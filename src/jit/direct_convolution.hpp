@@ -82,15 +82,15 @@ struct direct_call {
   const float* from = nullptr;
   const float* weights = nullptr;               ///< made by `pack`
   std::span<const float* const> operands = {};  ///< of the epilogue
-  float* to = nullptr;
-  float* scratch = nullptr;  ///< `scratch_bytes`
+  std::span<float* const> to = {};              ///< the epilogue's outputs, or one output if it has none
+  float* scratch = nullptr;                     ///< `scratch_bytes`
 };
 
 /// The constructor adds code to an arena of its own. Where generated code cannot run, the replica does. Results do not depend on the
 /// number of threads, bit by bit.
 class direct_convolution {
  public:
-  /// Operands of the epilogue are `per_column`, `whole` with channels last, or `single`. The output may lie exactly where a whole
+  /// Operands of the epilogue are `per_column`, `whole` with channels last, or `single`. An output may lie exactly where a whole
   /// operand lies. Error (invalid_argument): `fault_of` has a reason. Error (unsupported): an operand is `per_row`.
   direct_convolution(const direct_configuration& how, const direct_shape& shape, const epilogue& finish, int threads,
                      unsigned features = processor_features());

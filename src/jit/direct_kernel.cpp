@@ -26,15 +26,17 @@ struct run_direct {
   std::shared_ptr<const std::byte> weights;
   kernel_input<float> input;
   std::vector<kernel_input<float>> operands;
-  kernel_output<float> output;
+  std::vector<kernel_output<float>> outputs;
 
   void operator()(const kernel_call& call) const {
     std::array<const float*, epilogue::most_operands> read{};
     for (std::size_t i = 0; i < operands.size(); ++i) read[i] = operands[i](call);
+    std::array<float*, epilogue::most_outputs> to{};
+    for (std::size_t i = 0; i < outputs.size(); ++i) to[i] = outputs[i](call);
     convolution->run({.from = input(call),
                       .weights = reinterpret_cast<const float*>(weights.get()),
                       .operands = std::span(read).first(operands.size()),
-                      .to = output(call),
+                      .to = std::span(to).first(outputs.size()),
                       .scratch = static_cast<float*>(call.workspace)});
   }
 };
@@ -105,7 +107,7 @@ kept_constants weights_of_direct(const any_match& m, const product_match& produc
 
 void set_direct_layouts(const any_match& m, const product_match& product, value_forms& to) {
   to.set(product.left, channels_last);
-  to.set(m.output(), channels_last);
+  for (const std::uint32_t v : m.outputs()) to.set(v, channels_last);
   const shape& result = m.type_of(m.output()).dims;
   for (const std::uint32_t v : m.arguments())
     if (v != product.right && v != product.bias && m.type_of(v).dims == result) to.set(v, channels_last);
@@ -122,8 +124,9 @@ kernel build_direct(const any_match& m, const product_match& product, build_cont
   auto weights = context.packed(kept[0].value, kept[0].packing, kept[0].bytes, [&](std::byte* to) {
     made->pack(context.constant<float>(product.right), reinterpret_cast<float*>(to));
   });
-  run_direct run{made, std::move(weights), m.in<float>(product.left), {}, m.out<float>()};
+  run_direct run{made, std::move(weights), m.in<float>(product.left), {}, {}};
   for (const std::uint32_t v : then.operands) run.operands.push_back(m.in<float>(v));
+  for (const std::size_t o : then.outputs) run.outputs.push_back(m.out<float>(o));
   kernel built(name_of(*found.how, made->refusal()), std::move(run), made->scratch_bytes());
   set_access(built, m, product, {&then, 1});
   return built;

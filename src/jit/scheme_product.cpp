@@ -52,7 +52,7 @@ scheme_product::scheme_product(const scheme& algorithm, const configuration& how
     strips_.push_back({.columns = r.columns,
                        .block_n = divided(r.columns, static_cast<std::int64_t>(algorithm.columns)),
                        .operands = r.finish.operands,
-                       .has_epilogue = !r.finish.empty(),
+                       .outputs = r.finish.outputs.size(),
                        .is_direct = algorithm.is_classical()});
   choose_sums();
   for (strip& s : strips_) divide_rows(s);
@@ -127,7 +127,7 @@ void scheme_product::make_kernels(std::span<const right_operand> rights) {
       ++i;
     } catch (const error& e) {
       // An epilogue that finds no room beside a tile is computed after it, in a smaller one.
-      if (!s.is_direct || !s.has_epilogue || e.kind() != error_kind::unsupported) throw;
+      if (!s.is_direct || s.outputs == 0 || e.kind() != error_kind::unsupported) throw;
       s.is_direct = false;
       divide_rows(s);
       i = 0;  // the arena has code that is not needed now
@@ -140,7 +140,7 @@ void scheme_product::make_strip(strip& s, const epilogue& finish) {
   s.finish.clear();
   if (rows_ == 0 || s.columns == 0) return;
   make_steps(s, finish);
-  if (!s.is_direct && s.has_epilogue) make_finish(s, finish);
+  if (!s.is_direct && s.outputs > 0) make_finish(s, finish);
 }
 
 void scheme_product::make_steps(strip& s, const epilogue& finish) {

@@ -22,7 +22,7 @@ std::string packing_of(const scheme& algorithm, const configuration& how);
 std::size_t packed_floats(const scheme& algorithm, const configuration& how, const product_extents& extents);
 
 /// C = A B by a scheme, followed by an epilogue, for one or several right operands B of one A. A is m x k in rows, each B is
-/// packed for itself, and each C has rows of its own columns. Operands and outputs of an epilogue that are whole have such rows, too.
+/// packed for itself, and each C has rows of its own columns. Whole operands of an epilogue and all its outputs have such rows, too.
 ///
 /// Blocks of A are summed once for all of them, and their panels of columns are tasks of one parallel loop. Blocks at the
 /// lower and right edge are filled up with zeros in packed memory and in scratch memory. Each element is computed by the
@@ -57,11 +57,11 @@ class scheme_product {
   /// Bytes of scratch memory of a run.
   std::size_t workspace() const { return static_cast<std::size_t>(sums_size() + threads_ * room_size()) * 4; }
 
-  /// The memory of one right operand and its result.
+  /// The memory of one right operand and its results.
   struct right_call {
     const float* packed = nullptr;
     std::array<const float*, tile_call::most_operands> operands = {};
-    float* output = nullptr;
+    std::array<float*, tile_call::most_outputs> outputs = {};  ///< of its epilogue; one without an epilogue
   };
   struct call {
     const float* a = nullptr;
@@ -90,7 +90,7 @@ class scheme_product {
     std::int64_t columns = 0;
     std::int64_t block_n = 0;
     std::vector<operand_shape> operands;
-    bool has_epilogue = false;
+    std::size_t outputs = 0;             ///< of the epilogue; none without one
     bool is_direct = false;              ///< the kernels of the only product write the result themselves
     std::int64_t chunk = 1, chunks = 0;  ///< rows of a block in one task, and how many such parts there are
     bool panels_first = false;           ///< tasks that follow each other share rows, and not a panel

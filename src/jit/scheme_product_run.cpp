@@ -91,8 +91,10 @@ void scheme_product::point_at(tile_call& tile, const right_call& c, const strip&
     tile.operand[i] = c.operands[i] + offset;
     tile.operand_step[i] = s.columns * 4;
   }
-  tile.output[0] = c.output + row * s.columns + column;
-  tile.output_step[0] = s.columns * 4;
+  for (std::size_t i = 0; i < s.outputs; ++i) {
+    tile.output[i] = c.outputs[i] + row * s.columns + column;
+    tile.output_step[i] = s.columns * 4;
+  }
 }
 
 void scheme_product::multiply(const call& c, const task& t, std::size_t product, float* room) const {
@@ -118,7 +120,7 @@ void scheme_product::multiply(const call& c, const task& t, std::size_t product,
     tile.constants = tile.plan->constants.data();
     tile.a = rows + row * a_step;
     if (s.is_direct) {
-      tile.to[0] = to.output + row * s.columns + column;
+      tile.to[0] = to.outputs[0] + row * s.columns + column;
       point_at(tile, to, s, row, column);
     } else {
       for (std::size_t d = 0; d < step.blocks.size(); ++d)
@@ -138,9 +140,9 @@ void scheme_product::finish_block(const right_call& c, const task& t, std::size_
   const std::int64_t rows = std::min(t.last_row - t.first_row, rows_ - first);
   const std::int64_t columns = std::min(panel_columns(s, t.panel), s.columns - column);
   if (rows <= 0 || columns <= 0) return;
-  if (!s.has_epilogue) {
+  if (s.outputs == 0) {
     for (std::int64_t row = 0; row < rows; ++row)
-      std::copy_n(part + row * how_.columns(), columns, c.output + (first + row) * s.columns + column);
+      std::copy_n(part + row * how_.columns(), columns, c.outputs[0] + (first + row) * s.columns + column);
     return;
   }
   tile_call tile;

@@ -27,14 +27,23 @@ class epilogue_tracer {
       const auto words = m_.graph().words_of(node);
       last = made_[m_.output_of(node)] = maker_.apply(m_.kind_of(node), {words.data(), words.size()}, in);
     }
-    if (last == maker_.product()) return {};
-    maker_.output(last);
-    return {maker_.finish(), std::move(operands_)};
+    std::vector<std::size_t> outputs = outputs_of_product();
+    if (outputs.size() == 1 && last == maker_.product()) return {{}, {}, std::move(outputs)};
+    for (const std::size_t i : outputs) maker_.output(made_.at(m_.outputs()[i]));
+    return {maker_.finish(), std::move(operands_), std::move(outputs)};
   }
 
  private:
   using value = epilogue_maker::value;
 
+  /// Several products of a match have an output each.
+  std::vector<std::size_t> outputs_of_product() const {
+    std::vector<std::size_t> list;
+    for (std::size_t i = 0; i < m_.outputs().size(); ++i)
+      if (anchor_before(m_, static_cast<std::uint32_t>(m_.at(m_.outputs()[i]).producer)) == product_.anchor)
+        list.push_back(i);
+    return list;
+  }
   value operand(std::uint32_t v, operand_shape shape) {
     operands_.push_back(v);
     return maker_.operand(shape);
@@ -74,7 +83,7 @@ void set_access(kernel& made, const any_match& m, const product_match& product, 
   for (const traced_epilogue& t : then)
     for (std::size_t i = 0; i < t.operands.size(); ++i)
       if (t.steps.operands[i] == operand_shape::whole && t.operands[i] != product.left)
-        made.may_write_over(m.index_of(t.operands[i]));
+        for (const std::size_t output : t.outputs) made.may_write_over(m.index_of(t.operands[i]), output);
 }
 
 traced_epilogue trace_epilogue(const any_match& m, const product_match& product) {

@@ -7,6 +7,7 @@
 #include <collage/backends/jit_rules.hpp>
 #include <collage/run/kernel.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -16,9 +17,10 @@ namespace collage::inline v0::detail::jit {
 struct traced_epilogue {
   epilogue steps;
   std::vector<std::uint32_t> operands;  ///< the values that it reads, in its order
+  std::vector<std::size_t> outputs;     ///< which outputs of the match it writes, in its order; one if it is empty
 };
 
-/// Says which arguments a kernel reads, `product.left` and the operands of the epilogues, and which operands its result may lie
+/// Says which arguments a kernel reads, `product.left` and the operands of the epilogues, and which operands its results may lie
 /// over. Each tile reads its part of an operand before it writes there, and nothing reads it again.
 void set_access(kernel& made, const any_match& m, const product_match& product, std::span<const traced_epilogue> then);
 

@@ -48,8 +48,9 @@ struct jit : backend<"jit"> {
   using patterns =
       collage::patterns<single<ops::matmul>, onednn_patterns::matmul_chain, onednn_patterns::matmul_add_gelu,
                         single<ops::conv>, onednn_patterns::conv_chain, onednn_patterns::upsampled_conv,
-                        jit_patterns::two_products, jit_patterns::three_products, jit_patterns::depthwise_pointwise,
-                        jit_patterns::quantised_depthwise, jit_patterns::byte_depthwise>;
+                        jit_patterns::two_products, jit_patterns::three_products, jit_patterns::two_output_chain,
+                        jit_patterns::depthwise_pointwise, jit_patterns::quantised_depthwise,
+                        jit_patterns::byte_depthwise>;
 
   static constexpr verdict accepts(const any_match& m) { return detail::jit::accepts(m); }
   static kernel build(const any_match& m, build_context& context);

@@ -1,5 +1,5 @@
-// Patterns of generated kernels. Products may share their left operand, as the queries, keys and values of attention do. Depthwise
-// convolutions are before pointwise ones, or on bytes.
+// Patterns of generated kernels. Products may share their left operand, as the queries, keys and values of attention do. A chain after a
+// product may have two outputs. Depthwise convolutions are before pointwise ones, or on bytes.
 #pragma once
 
 #include <collage/backends/onednn_patterns.hpp>
@@ -28,6 +28,16 @@ struct two_products : pattern<"two_products"> {
 struct three_products : pattern<"three_products"> {
   static constexpr auto expr =
       outputs(product_of(any.as<"left">()), product_of(same<"left">()), product_of(same<"left">()));
+};
+
+/// A product or a convolution with what follows it, where one value before the last is read outside, too: in residual networks whose
+/// activations come first, the sum is the next block's residual.
+struct two_output_chain : pattern<"two_output_chain"> {
+  static constexpr auto step =
+      either(onednn_patterns::activation(previous), ops::mul(previous, ops::sigmoid(previous)),
+             ops::clip(previous, constant, constant), one_of(ops::add, ops::sub, ops::mul, ops::div)(previous, any));
+  static constexpr auto start = either(onednn_patterns::any_conv, onednn_patterns::any_matmul);
+  static constexpr auto expr = repeat<1, 3>(step, repeat<1, 2>(step, start).escaping());
 };
 
 /// A depthwise convolution, relu or clip or nothing, and a pointwise convolution with what follows it.

@@ -9,6 +9,7 @@
 #include <collage/verdict.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace collage::inline v0::detail::jit {
 
@@ -315,6 +316,8 @@ constexpr verdict accepts(const any_match& m) {
     if (m.type_of(v).type != dtype::f32) return {false, "it computes float32 only"};
     if (!m.type_of(v).dims.is_concrete()) return {false, "its shapes must be known"};
   }
+  if (m.outputs().size() == 1 && std::string_view(m.pattern()) == jit_patterns::two_output_chain::name)
+    return {false, "no value but the last is read outside, so that another pattern has this match"};
   return anchors(m) > 1 ? accepts_shared(m) : accepts_product(m, anchor_of(m));
 }
 

@@ -1,6 +1,7 @@
 // The backend of generated kernels against the reference. Where this build is without it there is nothing to test.
 #ifdef COLLAGE_HAS_JIT
 #include "cases.hpp"
+#include "jit_chains.hpp"
 #include "support/effort.hpp"
 #include "support/files.hpp"
 #include "support/placing.hpp"
@@ -43,46 +44,6 @@ matmul_case product(data_source& data) {
   c.a.push_back(k);
   c.b = c.attributes.transpose_b ? shape{n, k} : shape{k, n};
   return c;
-}
-
-/// What the operands of later operators may be.
-struct operand_kinds {
-  bool large_constants = true, rows = true;
-};
-
-/// Any operand of a later operator.
-value operand(graph_builder& g, data_source& data, const shape& dims, std::size_t column, const std::string& name,
-              const operand_kinds& allowed = {}) {
-  shape s = dims;
-  std::int64_t kind = data.number(0, 3);  // whole, for each column, for each row, single
-  if (kind == 2 && !allowed.rows) kind = 0;
-  for (std::size_t d = 0; d < s.size(); ++d)
-    if (kind == 3 || (kind == 1 && d != column) || (kind == 2 && d == column)) s[d] = 1;
-  const bool is_constant = data.chance(0.5) && (allowed.large_constants || kind != 0);
-  return is_constant ? data.constant(g, name, f32(s), {0.5, 1}) : g.input(name.c_str(), f32(s));
-}
-
-/// Up to five operators.
-value chain(graph_builder& g, data_source& data, value x, std::size_t column, const operand_kinds& allowed = {}) {
-  for (std::int64_t i = 0, steps = data.number(1, 5); i < steps; ++i) {
-    const shape dims = g.type_of(x).dims;
-    const auto other = [&] { return operand(g, data, dims, column, "other" + std::to_string(i), allowed); };
-    switch (data.number(0, 9)) {
-      case 0: x = g(op::relu, x); break;
-      case 1: x = g(op::sigmoid, x); break;
-      case 2: x = g(op::tanh, x); break;
-      case 3: x = g(op::leaky_relu, x, {.alpha = 0.1}); break;
-      case 4: x = g(op::mul, x, g(op::sigmoid, x)); break;
-      case 5:
-        x = g(op::clip, x, g.scalar("low" + std::to_string(i), -1), g.scalar("high" + std::to_string(i), 6));
-        break;
-      case 6: x = g(op::mul, x, other()); break;
-      case 7: x = g(op::sub, x, other()); break;
-      case 8: x = g(op::div, x, g.scalar("factor" + std::to_string(i), 3)); break;
-      default: x = data.chance(0.5) ? g(op::add, x, other()) : g(op::add, other(), x);
-    }
-  }
-  return x;
 }
 
 TEST_F(jit_backend, says_what_it_is) {

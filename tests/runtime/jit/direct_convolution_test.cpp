@@ -70,7 +70,14 @@ std::vector<float> run_case(const direct_case& c, random_numbers& random, bool a
   walled_floats from(size_of(s.batch * s.depth.size * s.height.size * s.width.size * s.channels), at_end);
   walled_floats weights(size_of(s.outputs * s.channels * window), at_end);
   walled_floats packed(size_of(jit::weight_bytes(c.how, s) / 4), at_end);
-  walled_floats scratch(made.scratch_bytes() / 4, at_end), to(size_of(s.output_floats()), at_end);
+  walled_floats scratch(made.scratch_bytes() / 4, at_end);
+  std::vector<walled_floats> to;
+  std::vector<float*> written;
+  for (std::size_t i = 0; i < std::max<std::size_t>(1, c.finish.outputs.size()); ++i) {
+    to.emplace_back(size_of(s.output_floats()), at_end);
+    std::fill_n(to[i].data(), to[i].size(), not_a_number);
+    written.push_back(to[i].data());
+  }
   const auto fill = [&](walled_floats& f, double scale) {
     for (std::size_t i = 0; i < f.size(); ++i)
       f[static_cast<std::int64_t>(i)] = static_cast<float>(scale * random.real(-1, 1));
@@ -78,20 +85,18 @@ std::vector<float> run_case(const direct_case& c, random_numbers& random, bool a
   fill(from, 1);
   fill(weights, 1.7 / std::sqrt(static_cast<double>(s.channels * window)));
   std::fill_n(scratch.data(), scratch.size(), not_a_number);
-  std::fill_n(to.data(), to.size(), not_a_number);
   made.pack(weights.data(), packed.data());
   std::vector<walled_floats> operands;
   std::vector<const float*> read;
   for (const operand_shape o : c.finish.operands) {
-    operands.emplace_back(o == operand_shape::whole        ? to.size()
+    operands.emplace_back(o == operand_shape::whole        ? to[0].size()
                           : o == operand_shape::per_column ? size_of(s.outputs)
                                                            : 1,
                           at_end);
     fill(operands.back(), 1);
     read.push_back(operands.back().data());
   }
-  made.run(
-      {.from = from.data(), .weights = packed.data(), .operands = read, .to = to.data(), .scratch = scratch.data()});
+  made.run({.from = from.data(), .weights = packed.data(), .operands = read, .to = written, .scratch = scratch.data()});
   std::int64_t at = 0;
   for (std::int64_t n = 0; n < s.batch; ++n)
     for (std::int64_t z = 0; z < s.depth.outputs(); ++z)
@@ -99,22 +104,23 @@ std::vector<float> run_case(const direct_case& c, random_numbers& random, bool a
         for (std::int64_t x = 0; x < s.width.outputs(); ++x)
           for (std::int64_t o = 0; o < s.outputs; ++o, ++at) {
             if (testing::Test::HasFailure()) return {};
-            bounded expected = defined(s, from.data(), weights.data(), n, o, z, y, x);
+            std::vector<bounded> expected = {defined(s, from.data(), weights.data(), n, o, z, y, x)};
             if (!c.finish.empty())
-              expected = epilogue_in_double(c.finish, expected, [&](std::uint32_t index) {
+              expected = epilogue_in_double(c.finish, expected[0], [&](std::uint32_t index) {
                 const operand_shape shape = c.finish.operands[index];
                 const std::int64_t place = shape == operand_shape::whole        ? at
                                            : shape == operand_shape::per_column ? o
                                                                                 : 0;
                 return bounded{static_cast<double>(operands[index][place])};
-              })[0];
-            if (expected.is_certain) {
-              EXPECT_NEAR(static_cast<double>(to[at]), expected.value, expected.room)
-                  << "at " << n << ", " << z << ", " << y << ", " << x << ", " << o << " of " << c.text()
-                  << ", COLLAGE_SEED=" << random.seed();
+              });
+            for (std::size_t i = 0; i < to.size(); ++i) {
+              if (!expected[i].is_certain) continue;
+              EXPECT_NEAR(static_cast<double>(to[i][at]), expected[i].value, expected[i].room)
+                  << "output " << i << " at " << n << ", " << z << ", " << y << ", " << x << ", " << o << " of "
+                  << c.text() << ", COLLAGE_SEED=" << random.seed();
             }
           }
-  return {to.data(), to.data() + to.size()};
+  return {to[0].data(), to[0].data() + to[0].size()};
 }
 
 direct_case random_case(random_numbers& random, instruction_set set) {
@@ -142,7 +148,7 @@ direct_case random_case(random_numbers& random, instruction_set set) {
     work = static_cast<double>(s.output_floats()) * static_cast<double>(s.products() * s.inner());
   } while (!jit::fault_of(s).empty() || work > 4e5);
   if (random.chance(0.4)) return c;
-  do { c.finish = random_finish(random); } while (c.finish.outputs.size() != 1);
+  c.finish = random_finish(random);
   // It needs registers beside those of the tile.
   c.how.product.rows = std::min(c.how.product.rows, 3);
   c.how.product.vectors = std::min(c.how.product.vectors, 2);

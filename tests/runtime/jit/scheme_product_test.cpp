@@ -25,7 +25,7 @@ using jit::scheme;
 using jit::scheme_product;
 namespace bilinear = collage::bilinear;
 
-/// A product with a bias, a residual and relu after it, or with nothing.
+/// A product with a bias, a residual and relu after it, or with nothing. The sum before relu may be a second output.
 class scheme_case {
  public:
   scheme_case(random_numbers& random, const scheme& s, const configuration& how, const jit::product_extents& e,
@@ -34,6 +34,7 @@ class scheme_case {
         how_(how),
         extents_(e),
         has_epilogue_(has_epilogue),
+        keeps_sum_(has_epilogue && random.chance(0.5)),
         at_end_(random.chance(0.5)),
         is_transposed_(random.chance(0.5)),
         a_(static_cast<std::size_t>(e.m * e.k), at_end_),
@@ -54,7 +55,9 @@ class scheme_case {
     jit::epilogue_maker make;
     if (has_epilogue_) {
       const auto biased = make(op::add, {make.product(), make.operand(operand_shape::per_column)});
-      make.output(make(op::relu, {make(op::add, {make.operand(operand_shape::whole), biased})}));
+      const auto sum = make(op::add, {make.operand(operand_shape::whole), biased});
+      make.output(make(op::relu, {sum}));
+      if (keeps_sum_) make.output(sum);
     }
     const scheme_product product(scheme_, how_, extents_, has_epilogue_ ? make.finish() : epilogue(), threads,
                                  features);
@@ -64,7 +67,9 @@ class scheme_case {
     const walled_floats workspace(product.workspace() / 4 + 16, false);
     std::fill_n(workspace.data(), workspace.size(), not_a_number);
     const walled_floats result(static_cast<std::size_t>(extents_.m * extents_.n), at_end_);
+    const walled_floats sum(keeps_sum_ ? result.size() : 0, at_end_);
     std::fill_n(result.data(), result.size(), not_a_number);
+    std::fill_n(sum.data(), sum.size(), not_a_number);
     scheme_product::call c;
     c.a = a_.data();
     c.right[0].packed = packed.data();
@@ -73,38 +78,43 @@ class scheme_case {
       std::copy_n(residual_.data(), residual_.size(), result.data());
       c.right[0].operands[1] = result.data();
     }
-    c.right[0].output = result.data();
+    c.right[0].outputs = {result.data(), sum.data()};
     c.workspace = workspace.data();
     product.run(c);
     for (std::size_t i = product.workspace() / 4; i < workspace.size(); ++i)
       EXPECT_TRUE(std::isnan(workspace.data()[i])) << "it wrote behind its workspace, " << text();
-    return {result.data(), result.data() + result.size()};
+    std::vector<float> both(result.data(), result.data() + result.size());
+    both.insert(both.end(), sum.data(), sum.data() + sum.size());
+    return both;
   }
 
-  /// The definition.
+  /// The definition: the result, and then the sum if it is kept.
   std::vector<float> expected() const {
     const auto [m, n, k] = extents_;
-    std::vector<float> list;
+    std::vector<float> list, sums;
     for (std::int64_t i = 0; i < m; ++i)
       for (std::int64_t j = 0; j < n; ++j) {
         float sum = 0;
         for (std::int64_t q = 0; q < k; ++q)
           sum += a_[i * k + q] * b_[static_cast<std::size_t>(is_transposed_ ? j * k + q : q * n + j)];
-        list.push_back(has_epilogue_ ? std::max(sum + bias_[j] + residual_[i * n + j], 0.0F) : sum);
+        if (has_epilogue_) sum += bias_[j] + residual_[i * n + j];
+        list.push_back(has_epilogue_ ? std::max(sum, 0.0F) : sum);
+        if (keeps_sum_) sums.push_back(sum);
       }
+    list.insert(list.end(), sums.begin(), sums.end());
     return list;
   }
   std::string text() const {
     return std::string(scheme_.name) + ", " + jit::to_text(how_) + ", " + std::to_string(extents_.m) + "x" +
            std::to_string(extents_.k) + "x" + std::to_string(extents_.n) + (has_epilogue_ ? ", epilogue" : "") +
-           (is_transposed_ ? ", transposed" : "");
+           (keeps_sum_ ? ", two outputs" : "") + (is_transposed_ ? ", transposed" : "");
   }
 
  private:
   const scheme& scheme_;
   configuration how_;
   jit::product_extents extents_;
-  bool has_epilogue_, at_end_, is_transposed_;
+  bool has_epilogue_, keeps_sum_, at_end_, is_transposed_;
   walled_floats a_;
   std::vector<float> b_;
   walled_floats bias_, residual_;

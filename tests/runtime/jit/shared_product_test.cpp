@@ -88,7 +88,7 @@ class shared_case {
       product.pack(b_[i].data(), rights_[i].is_transposed, packed.back().data(), p);
       results.emplace_back(static_cast<std::size_t>(rows_ * rights_[i].columns), at_end_);
       std::fill_n(results.back().data(), results.back().size(), not_a_number);
-      c.right[p] = {packed.back().data(), {bias_[i].data()}, results.back().data()};
+      c.right[p] = {packed.back().data(), {bias_[i].data()}, {results.back().data()}};
     }
     product.run(c);
     for (std::size_t i = product.workspace() / 4; i < workspace.size(); ++i)
@@ -288,7 +288,7 @@ TEST(jit_shared_products, nan_stays_in_its_row_and_its_product) {
     packed[i].resize(product.packed_size(i));
     product.pack(i == 0 ? b.data() : other.data(), false, packed[i].data(), i);
     result[i].resize(static_cast<std::size_t>(rows * columns));
-    c.right[i] = {packed[i].data(), {}, result[i].data()};
+    c.right[i] = {packed[i].data(), {}, {result[i].data()}};
   }
   product.run(c);
   for (std::size_t p = 0; p < 2; ++p)

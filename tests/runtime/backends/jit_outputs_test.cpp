@@ -1,0 +1,126 @@
+// The backend of generated kernels, for chains of which an inner value is read outside. Where this build is without it there is
+// nothing to test.
+#ifdef COLLAGE_HAS_JIT
+#include "cases.hpp"
+#include "jit_chains.hpp"
+#include "support/effort.hpp"
+#include "support/placing.hpp"
+
+#include <collage/backends/jit.hpp>
+#include <collage/backends/portable.hpp>
+#include <collage/place.hpp>
+#include <collage/place/candidates.hpp>
+#include <collage/run/verify.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace backends_jit_outputs_test {
+
+using namespace collage_test;
+
+/// One or two operators after x, whose result is an output, and up to three more.
+value two_outputs(graph_builder& g, data_source& data, value x, std::size_t column, const operand_kinds& allowed) {
+  const value kept = chain(g, data, x, column, allowed, 2, "before ");
+  g.output("kept", kept);
+  return chain(g, data, kept, column, allowed, 3, "after ");
+}
+
+value random_product(graph_builder& g, data_source& data) {
+  matmul_case c;
+  c.attributes.transpose_b = data.chance(0.3);
+  const std::int64_t n = data.number(1, 100), k = data.number(1, 150);
+  if (data.chance(0.3)) c.a.push_back(data.number(1, 3));
+  c.a.push_back(data.number(1, 60));
+  c.a.push_back(k);
+  c.b = c.attributes.transpose_b ? shape{n, k} : shape{k, n};
+  const value x = add_matmul(g, data, c);
+  return two_outputs(g, data, x, g.type_of(x).dims.size() - 1, {});
+}
+
+/// Of 1x1, of 3x3 and 5x5 by bilinear algorithms, and of others by their definition; in one to three dimensions.
+value random_convolution(graph_builder& g, data_source& data) {
+  const std::int64_t dimensions = data.number(1, 3), window = data.chance(0.5) ? 3 : data.number(1, 5);
+  const std::int64_t stride = data.chance(0.7) ? 1 : 2, pad = data.number(0, window);
+  conv_case c;
+  c.x = {data.number(1, 2), data.number(1, 40)};
+  c.w = {data.number(1, 40), c.x[1]};
+  for (std::int64_t d = 0; d < dimensions; ++d) {
+    c.x.push_back(data.number(window, 12));
+    c.w.push_back(window);
+    c.attributes.strides.push_back(stride);
+    c.attributes.pads_begin.push_back(pad);
+    c.attributes.pads_end.push_back(data.number(0, window));
+  }
+  c.bias = data.chance(0.5);
+  return two_outputs(g, data, add_conv(g, data, c), 1, {.large_constants = false, .rows = window == 1 && pad == 0});
+}
+
+void check_outputs(int count) {
+  backend_checker<collage::jit> check;
+  check_options options;
+  options.must_cover = false;
+  for (int i = 0; i < count || (check.in_place() == 0 && i < 8 * count); ++i)
+    check(i % 3 == 0 ? random_product : random_convolution, options);
+  EXPECT_GT(check.checked("two_output_chain"), static_cast<std::size_t>(count / 3));
+  EXPECT_GT(check.in_place(), 0U);
+  EXPECT_EQ(check.allocations_while_running(), 0U);
+}
+TEST(jit_outputs, random_chains) { check_outputs(cases(60)); }
+TEST(jit_outputs_long, random_chains) { check_outputs(600); }
+
+/// A residual block whose activations come first: the sum is the residual of the next block.
+collage::graph activations_first(bool is_sum_read) {
+  graph_builder g;
+  data_source data;
+  const value x = g.input("x", f32({1, 24, 14, 14}));
+  const value sum =
+      g(op::add, x,
+        g(op::conv, x, data.constant(g, "first", f32({24, 24, 3, 3})), {.pads_begin = {1, 1}, .pads_end = {1, 1}}));
+  const value scaled = g(op::mul, sum, data.constant(g, "scale", f32({1, 24, 1, 1}), {0.5, 1}));
+  const value active = g(op::relu, g(op::add, scaled, data.constant(g, "shift", f32({1, 24, 1, 1}))));
+  const value next = g(op::conv, active, data.constant(g, "second", f32({24, 24, 1, 1})));
+  g.output("y", is_sum_read ? g(op::add, sum, next) : next);
+  return g.finish();
+}
+
+TEST(jit_outputs, plans_of_residual_blocks) {
+  using set = collage::backend_set<collage::jit, collage::portable>;
+  const collage::graph network = activations_first(true);
+  collage::place_options options = quick_options();
+  options.costs = collage::placing_costs::none;  // by the order of the set: the backend takes what it can
+  const collage::plan made = collage::place<set>(network, options);
+  ASSERT_EQ(made.chosen.groups.size(), 2U);
+  EXPECT_EQ(made.chosen.groups[0].pattern(), "two_output_chain");
+  for (const collage::plan& p : {made, collage::plan(collage::place<set>(network, quick_options()))})
+    for (const collage::verified_placement& each : collage::verify<set>(network, p).placements)
+      EXPECT_TRUE(each.passed()) << each.name << each.why();
+}
+
+/// Where no value but the last is read outside, the same operators are a match of another pattern.
+TEST(jit_outputs, are_two) {
+  const collage::pattern_entry& pattern = pattern_called<collage::jit>("two_output_chain");
+  const auto verdicts = [&](const collage::graph& network) {
+    std::vector<std::string> list;
+    for (std::uint32_t node = 0; node < network.nodes().size(); ++node) {
+      collage::match_record record;
+      if (!collage::match_at(network.view(), pattern.nodes, node, record)) continue;
+      const collage::verdict v = pattern.accepts(network.view(), record);
+      list.emplace_back(v ? "" : v.rule);
+    }
+    return list;
+  };
+  const std::vector<std::string> alone = verdicts(activations_first(false)), both = verdicts(activations_first(true));
+  EXPECT_FALSE(alone.empty());
+  for (const std::string& v : alone)
+    EXPECT_EQ(v, "no value but the last is read outside, so that another pattern has this match");
+  EXPECT_EQ(std::ranges::count(both, ""), 3);  // to the scale, the shift and the relu
+}
+
+}  // namespace backends_jit_outputs_test
+#endif
