@@ -11,7 +11,7 @@
 namespace collage::inline v0::detail::jit {
 namespace {
 
-constexpr scheme list[] = {
+constexpr scheme shipped[] = {
     scheme_of<bilinear::classical<1, 1, 1>>("classical"),
     scheme_of<bilinear::strassen>("strassen"),
     scheme_of<bilinear::winograd>("winograd"),
@@ -55,16 +55,16 @@ known_scheme::~known_scheme() {
   *at = next_;
 }
 
-std::span<const scheme> schemes() { return list; }
+std::span<const scheme> schemes() { return shipped; }
 
 const scheme& listed_as(const scheme& s) {
-  const auto* const found = std::ranges::find_if(list, [&](const scheme& known) { return are_same(known, s); });
-  return found == std::end(list) ? s : *found;
+  const auto* const found = std::ranges::find_if(shipped, [&](const scheme& known) { return are_same(known, s); });
+  return found == std::end(shipped) ? s : *found;
 }
 
 const scheme* find_scheme(std::string_view name) {
-  const auto* const found = std::ranges::find(list, name, [](const scheme& s) { return std::string_view(s.name); });
-  if (found != std::end(list)) return found;
+  const auto* const found = std::ranges::find(shipped, name, [](const scheme& s) { return std::string_view(s.name); });
+  if (found != std::end(shipped)) return found;
   const std::scoped_lock lock(guard);
   for (const known_scheme* s = newest; s != nullptr; s = s->next())
     if (s->value().name == name) return &s->value();
