@@ -177,6 +177,10 @@ byte_depthwise_shape byte_depthwise_of(const any_match& m) {
           .pad_right = t.pads_end[1]};
 }
 
+void propose_byte_depthwise(const any_match& m, configuration_list& to) {
+  for (const byte_depthwise_configuration& c : promising_configurations(byte_depthwise_of(m))) to.add(to_text(c));
+}
+
 verdict knows_byte_depthwise(const any_match& m, const collage::configuration& how) {
   const byte_reading found = read_bytes(how);
   if (!found.how) return {false, found.fault};
@@ -192,6 +196,13 @@ kept_constants weights_of_byte_depthwise(const any_match& m, const collage::conf
   const byte_depthwise_shape s = byte_depthwise_of(m);
   return {
       {q.weights, packing_of(*found.how, s, m.type_of(q.weights).type), byte_depthwise::packed_size(*found.how, s)}};
+}
+
+void set_byte_depthwise_forms(const any_match& m, value_forms& to) {
+  const quantised_depthwise_match q(m);
+  const form stored = q.is_of_file() ? form(channels_last) : form(channels_last).of(dtype::u8);
+  to.set(q.image, stored);
+  to.set(m.output(), stored);
 }
 
 kernel build_byte_depthwise(const any_match& m, build_context& context) {

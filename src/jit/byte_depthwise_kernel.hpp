@@ -6,6 +6,7 @@
 #include <collage/backends/any_match.hpp>
 #include <collage/backends/jit_quantised_rules.hpp>
 #include <collage/run/configuration.hpp>
+#include <collage/run/form.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/run/weights.hpp>
 #include <collage/verdict.hpp>
@@ -52,8 +53,12 @@ kernel build_byte_depthwise(const byte_convolution& c, const byte_operands& from
 // Matches of the patterns `quantised_depthwise` and `byte_depthwise`, which `accepts_on_bytes` took -----------------------------
 
 byte_depthwise_shape byte_depthwise_of(const any_match& m);
+/// Adds the configurations that are worth measuring for a match.
+void propose_byte_depthwise(const any_match& m, configuration_list& to);
 verdict knows_byte_depthwise(const any_match& m, const collage::configuration& how);
 kept_constants weights_of_byte_depthwise(const any_match& m, const collage::configuration& how);
+/// Image and result have channels last: as in the file, or as uint8.
+void set_byte_depthwise_forms(const any_match& m, value_forms& to);
 /// Error (unsupported): also if int8 weights have a zero point other than 0, or uint8 weights one other than 128.
 kernel build_byte_depthwise(const any_match& m, build_context& context);
 

@@ -125,6 +125,10 @@ convolution_shape convolution_of(const any_match& m, const product_match& produc
   return s;
 }
 
+void propose_convolution(const any_match& m, const product_match& product, configuration_list& to) {
+  for (const convolution_point& p : promising_points(convolution_of(m, product), this_machine())) to.add(p.text());
+}
+
 verdict knows_convolution(const any_match& m, const product_match& product, const collage::configuration& how) {
   const convolution_point::reading read = read_for(m, product, how);
   if (!read.point) return {false, read.fault};

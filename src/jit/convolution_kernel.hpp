@@ -17,6 +17,9 @@ namespace collage::inline v0::detail::jit {
 /// The shape of an accepted match, with plain images.
 convolution_shape convolution_of(const any_match& m, const product_match& product);
 
+/// Adds the configurations that are worth measuring for a match.
+void propose_convolution(const any_match& m, const product_match& product, configuration_list& to);
+
 /// Whether a text is a configuration for the match, and why not.
 verdict knows_convolution(const any_match& m, const product_match& product, const collage::configuration& how);
 

@@ -1,5 +1,7 @@
 #include "depthwise_kernel.hpp"
 
+#include "convolution_point.hpp"
+#include "matches.hpp"
 #include "replica.hpp"
 #include "traced_epilogue.hpp"
 
@@ -96,6 +98,12 @@ depthwise_shape depthwise_of(const any_match& m, const product_match& product) {
           .pad_right = t.pads_end[1]};
 }
 
+void propose_depthwise(const any_match& m, const product_match& product, configuration_list& to) {
+  for (const depthwise_configuration& c : promising_configurations(
+           depthwise_of(m, product), product.n, needs_many_registers(m, product), this_machine().threads))
+    to.add(to_text(c));
+}
+
 verdict knows_depthwise(const collage::configuration& how) {
   const reading found = read(how);
   if (!found.how) return {false, found.fault};
@@ -111,6 +119,15 @@ kept_constants weights_of_depthwise(const any_match& m, const product_match& pro
   const configuration& c = found.how->product;
   return {{m.inputs_of(product.depthwise)[1], "jit depthwise", static_cast<std::size_t>(s.weight_floats()) * 4},
           {product.right, packing_of(c), static_cast<std::size_t>(packed_floats(c, s.channels, product.n)) * 4}};
+}
+
+void set_depthwise_layouts(const any_match& m, const product_match& product, value_forms& to) {
+  to.set(product.left, channels_last);
+  to.set(m.output(), channels_last);
+  const shape& result = m.type_of(m.output()).dims;
+  const std::uint32_t window = m.inputs_of(product.depthwise)[1];
+  for (const std::uint32_t v : m.arguments())
+    if (v != product.right && v != product.bias && v != window && m.type_of(v).dims == result) to.set(v, channels_last);
 }
 
 kernel build_depthwise(const any_match& m, const product_match& product, build_context& context) {

@@ -7,6 +7,7 @@
 #include "depthwise_spaces.hpp"
 #include "direct_kernel.hpp"
 #include "direct_space.hpp"
+#include "kernel_family.hpp"
 #include "machine.hpp"
 #include "matches.hpp"
 #include "product_point.hpp"
@@ -149,12 +150,14 @@ space_pointer space_of_bytes(const any_match& m, const collage::configuration& l
 
 std::shared_ptr<const tune::any_space> jit::search_space(const any_match& m, const configuration& like, int threads) {
   using namespace detail::jit;
-  if (is_on_bytes(m)) return space_of_bytes(m, like);
-  const product_match shape(m);
-  if (shape.is_windowed && is_direct(like.text())) return space_of_direct(m, shape, like, threads);
-  if (shape.is_windowed) return space_of_convolution(m, shape, like, threads);
-  if (shape.is_depthwise()) return space_of_depthwise(m, shape, like, threads);
-  return space_of_products(m, shape, like, threads);
+  switch (family_of(m, like.text())) {
+    case kernel_family::bytes: return space_of_bytes(m, like);
+    case kernel_family::attention: return nullptr;
+    case kernel_family::direct: return space_of_direct(m, product_match(m), like, threads);
+    case kernel_family::bilinear: return space_of_convolution(m, product_match(m), like, threads);
+    case kernel_family::depthwise: return space_of_depthwise(m, product_match(m), like, threads);
+    default: return space_of_products(m, product_match(m), like, threads);
+  }
 }
 
 }  // namespace collage::inline v0

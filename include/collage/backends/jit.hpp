@@ -43,13 +43,16 @@ namespace collage::inline v0 {
 /// float32 is, too, where a plan stores its image and its result as uint8. Configurations are as "bytes1 avx512-vnni tile 3x4 order
 /// channels".
 ///
+/// Attention is one kernel, from the product of queries and keys to the product with the values. Its configurations are as
+/// "attention1 avx512 tile 14x2 unroll 4 prefetch 0 broadcast memory rows 28".
+///
 /// Products that share their left operand have the configurations of single products, and keep the same packed weights.
 struct jit : backend<"jit"> {
   using patterns =
       collage::patterns<single<ops::matmul>, onednn_patterns::matmul_chain, onednn_patterns::matmul_add_gelu,
                         single<ops::conv>, onednn_patterns::conv_chain, onednn_patterns::upsampled_conv,
                         jit_patterns::two_products, jit_patterns::three_products, jit_patterns::two_output_chain,
-                        jit_patterns::depthwise_pointwise, jit_patterns::quantised_depthwise,
+                        jit_patterns::attention, jit_patterns::depthwise_pointwise, jit_patterns::quantised_depthwise,
                         jit_patterns::byte_depthwise>;
 
   static constexpr verdict accepts(const any_match& m) { return detail::jit::accepts(m); }

@@ -1,5 +1,5 @@
 // Patterns of generated kernels. Products may share their left operand, as the queries, keys and values of attention do. A chain after a
-// product may have two outputs. Depthwise convolutions are before pointwise ones, or on bytes.
+// product may have two outputs. Attention is one kernel. Depthwise convolutions are before pointwise ones, or on bytes.
 #pragma once
 
 #include <collage/backends/onednn_patterns.hpp>
@@ -38,6 +38,15 @@ struct two_output_chain : pattern<"two_output_chain"> {
              ops::clip(previous, constant, constant), one_of(ops::add, ops::sub, ops::mul, ops::div)(previous, any));
   static constexpr auto start = either(onednn_patterns::any_conv, onednn_patterns::any_matmul);
   static constexpr auto expr = repeat<1, 3>(step, repeat<1, 2>(step, start).escaping());
+};
+
+/// Attention as exporters write it: scores, their scale and mask, softmax, and the product with the values. Transposes move the heads.
+struct attention : pattern<"attention"> {
+  static constexpr auto operand = optional(ops::transpose(previous), any);
+  static constexpr auto scores = ops::matmul(operand, operand);
+  static constexpr auto scaled = optional(one_of(ops::div, ops::mul)(previous, constant), scores);
+  static constexpr auto masked = optional(ops::add(previous, any), scaled);
+  static constexpr auto expr = optional(ops::transpose(previous), ops::matmul(ops::softmax(masked), operand));
 };
 
 /// A depthwise convolution, relu or clip or nothing, and a pointwise convolution with what follows it.

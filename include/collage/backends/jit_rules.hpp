@@ -3,6 +3,7 @@
 #pragma once
 
 #include <collage/backends/any_match.hpp>
+#include <collage/backends/jit_attention_rules.hpp>
 #include <collage/backends/jit_patterns.hpp>
 #include <collage/backends/jit_quantised_rules.hpp>
 #include <collage/ops.hpp>
@@ -312,6 +313,7 @@ constexpr verdict accepts_shared(const any_match& m) {
 
 constexpr verdict accepts(const any_match& m) {
   if (is_on_bytes(m)) return accepts_on_bytes(m);
+  if (is_attention(m)) return accepts_attention(m);
   for (const std::uint32_t v : m.arguments()) {
     if (m.type_of(v).type != dtype::f32) return {false, "it computes float32 only"};
     if (!m.type_of(v).dims.is_concrete()) return {false, "its shapes must be known"};

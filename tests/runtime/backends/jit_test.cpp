@@ -49,7 +49,7 @@ matmul_case product(data_source& data) {
 TEST_F(jit_backend, says_what_it_is) {
   const collage::probe_result found = collage::jit::probe();
   EXPECT_TRUE(found.available);
-  EXPECT_STREQ(found.version, "generator 1, products 1, convolutions 1, direct 1, depthwise 1, bytes 1");
+  EXPECT_STREQ(found.version, "generator 1, products 1, convolutions 1, direct 1, depthwise 1, attention 1, bytes 1");
   EXPECT_STRNE(found.details, "");
 }
 
