@@ -92,7 +92,7 @@ void check_attention(int count, const check_options& options) {
   backend_checker<collage::jit> check;
   for (int i = 0; i < count; ++i)
     check([](graph_builder& g, data_source& data) { return attention(g, random_case(data)); }, options);
-  EXPECT_EQ(check.checked("attention"), static_cast<std::size_t>(count));
+  EXPECT_GE(check.checked("attention"), static_cast<std::size_t>(count));  // and what is before a last transpose
   EXPECT_EQ(check.allocations_while_running(), 0U);
 }
 check_options partly_covered() {
