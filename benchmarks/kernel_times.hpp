@@ -21,9 +21,9 @@ class floats {
   float* data_;
 };
 
-/// Copies of weights, more than a last-level cache holds; small ones are copied at most 16 times.
+/// Copies of weights, more than a last-level cache holds: at least two, and of small ones at most 32.
 inline std::size_t copies_of(std::size_t floats_of_one) {
-  return std::clamp<std::size_t>((48 << 20) / (4 * floats_of_one), 1, 16);
+  return std::clamp<std::size_t>((96 << 20) / (4 * floats_of_one), 2, 32);
 }
 
 inline double median(std::vector<double> list) {

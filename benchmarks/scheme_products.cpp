@@ -147,7 +147,7 @@ class scheme_run {
     jit::scheme_product::call c;
     c.a = from_.a.data();
     c.workspace = workspace_.data();
-    c.right[0] = {packed_[next_++ % packed_.size()].data(), {from_.bias.data()}, result_.data()};
+    c.right[0] = {packed_[next_++ % packed_.size()].data(), {from_.bias.data()}, {result_.data()}};
     const double begin = now();
     made_.run(c);
     return now() - begin;

@@ -89,7 +89,7 @@ class rivals {
       scheme_product::call c;
       c.a = a_.data();
       c.workspace = workspace_->data();
-      c.right[0] = {weights[i].data(), {biases_[i].data()}, results_[i].data()};
+      c.right[0] = {weights[i].data(), {biases_[i].data()}, {results_[i].data()}};
       alone_[i]->run(c);
     }
     return now() - begin;
@@ -101,7 +101,7 @@ class rivals {
     c.a = a_.data();
     c.workspace = workspace_->data();
     for (std::size_t i = 0; i < alone_.size(); ++i)
-      c.right[i] = {weights[i].data(), {biases_[i].data()}, results_[i].data()};
+      c.right[i] = {weights[i].data(), {biases_[i].data()}, {results_[i].data()}};
     together_->run(c);
     return now() - begin;
   }

@@ -16,6 +16,8 @@
  *       collage_session_context_output(context, 0, NULL, &scores) != COLLAGE_OK)
  *     fprintf(stderr, "%s\n", collage_last_error());
  *
+ *   session tuning   a thread that measures kernels for the engines of a session while it runs, and replaces them
+ *
  * Threads. Any number of threads may use a session. A context runs in one thread at a time. While one context makes an engine for
  * new shapes, only those that need the same shapes wait for it.
  */
@@ -101,6 +103,36 @@ COLLAGE_API collage_status collage_session_state(const collage_session* session,
  *
  * An open extent is its symbol, or null. A shape is null if any rank is allowed. Notes are sentences that a user should read. */
 COLLAGE_API collage_status collage_session_json(const collage_session* session, const char** json) COLLAGE_NOEXCEPT;
+
+/* ------------------------------------------------------------------------------------------- tuning in the background */
+
+/* A session makes its engines within milliseconds, by estimated costs. A tuning measures kernels for those engines that took most
+ * time so far, one after another, and replaces each. It does so in a thread, and worker processes, of idle priority: on Linux they run only
+ * while processors would do nothing otherwise. It waits for further engines when all are tuned. Runs go on meanwhile. Other calls that
+ * measure end the tuning of the engine that is under way, with the best plan so far. */
+typedef struct collage_session_tuning collage_session_tuning;
+
+/* Begins. `placing` may be NULL. Its `how` must be COLLAGE_PLACE_MEASURE, and `previous` and `precision` NULL. `budget_s` is for
+ * each engine. `progress` is called in a thread of the tuning. It may end or cancel the tuning of one engine, and must not release
+ * the tuning. The session may be released before its tuning. */
+COLLAGE_API collage_status collage_session_tuning_start(const collage_session* session,
+                                                        const collage_place_options* placing,
+                                                        collage_session_tuning** tuning) COLLAGE_NOEXCEPT;
+
+/* Ends what is under way, and waits for it: for as long as one call of a kernel takes. */
+COLLAGE_API void collage_session_tuning_release(collage_session_tuning* tuning) COLLAGE_NOEXCEPT;
+
+typedef struct collage_session_tuning_info {
+  size_t struct_size; /* set by the caller */
+  uint64_t improved;  /* engines that were replaced */
+  uint64_t failed;    /* engines whose tuning failed; they stay as they are */
+  char tuning
+      [256]; /* the inputs of the engine that is tuned now, as "x float32[1x3x48x320]", cut off if it is long; "": none is */
+  char failure[768]; /* why the last one failed; "": none did */
+} collage_session_tuning_info;
+
+COLLAGE_API collage_status collage_session_tuning_get_info(const collage_session_tuning* tuning,
+                                                           collage_session_tuning_info* info) COLLAGE_NOEXCEPT;
 
 /* --------------------------------------------------------------------------------------------------------- contexts */
 

@@ -45,6 +45,12 @@ COLLAGE_API collage_status collage_session_context_run_traced(collage_session_co
                                                               const collage_run_limits* limits,
                                                               collage_trace* trace) COLLAGE_NOEXCEPT;
 
+/* The same as collage_growing_context_run. */
+COLLAGE_API collage_status collage_growing_context_run_traced(collage_growing_context* context,
+                                                              const collage_tensor* inputs, size_t count,
+                                                              const collage_run_limits* limits,
+                                                              collage_trace* trace) COLLAGE_NOEXCEPT;
+
 typedef struct collage_trace_info {
   size_t struct_size;    /* set by the caller */
   uint64_t runs;         /* in the trace */

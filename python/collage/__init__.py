@@ -20,9 +20,11 @@ from .ports import Port
 from .progress import Progress, ProgressLine
 from .session import Session, SessionOptions, Step, session
 from .trace import Trace
+from .tuning import BackgroundTuning
 
-__all__ = ["Binding", "CancelledError", "CollageError", "ErrorBound", "Growing", "MisuseError", "Network", "Plan", "Port", "Progress",
-           "ProgressLine", "Sequence", "Session", "Step", "StopFlag", "Trace", "load", "session", "set_log", "system", "version"]
+__all__ = ["BackgroundTuning", "Binding", "CancelledError", "CollageError", "ErrorBound", "Growing", "MisuseError", "Network",
+           "Plan", "Port", "Progress", "ProgressLine", "Sequence", "Session", "Step", "StopFlag", "Trace", "load", "session",
+           "set_log", "system", "version"]
 __version__ = version()
 
 # Annotations name classes of modules that need each other. Here typing.get_type_hints finds all of them.

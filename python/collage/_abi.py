@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64
+from ctypes import CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64
 from ctypes import c_void_p
 from typing import Any, NoReturn
 
@@ -101,6 +101,11 @@ class SessionInfo(Structure):
                 ("making_ms", c_double)]
 
 
+class SessionTuningInfo(Structure):
+    _fields_ = [("struct_size", c_size_t), ("improved", c_uint64), ("failed", c_uint64), ("tuning", c_char * 256),
+                ("failure", c_char * 768)]
+
+
 class Cache(Structure):
     _fields_ = [("input", c_char_p), ("output", c_char_p), ("dimension", c_uint32), ("rank", c_uint32),
                 ("extents", POINTER(c_int64))]
@@ -177,6 +182,8 @@ _CALLS: dict[str, list[Any]] = {
     "session_context_set_state": [c_void_p, c_char_p, POINTER(Tensor)],
     "session_context_state": [c_void_p, c_char_p, POINTER(Tensor)],
     "session_context_reset": [c_void_p],
+    "session_tuning_start": [c_void_p, POINTER(PlaceOptions), _HANDLE],
+    "session_tuning_get_info": [c_void_p, POINTER(SessionTuningInfo)],
     "growing_context_create": [c_void_p, POINTER(GrowingOptions), _HANDLE],
     "growing_context_get_info": [c_void_p, POINTER(GrowingInfo)],
     "growing_context_input": [*_AT, POINTER(OpenPort)],
@@ -192,10 +199,13 @@ _CALLS: dict[str, list[Any]] = {
     "trace_save": [c_void_p, c_char_p],
     "context_run_traced": [c_void_p, c_void_p, c_void_p],
     "session_context_run_traced": [c_void_p, c_void_p, c_size_t, c_void_p, c_void_p],
+    "growing_context_run_traced": [c_void_p, c_void_p, c_size_t, c_void_p, c_void_p],
 }
 # Functions that came later with the same version of the interface: an older library may lack them.
-_NEWER = {"session_context_run_into", *(_name for _name in _CALLS if "trace" in _name or _name.startswith("growing_context_"))}
-_HANDLES = ("network", "plan", "engine", "context", "session", "session_context", "growing_context", "trace")
+_NEWER = {"session_context_run_into",
+          *(_name for _name in _CALLS if "trace" in _name or _name.startswith(("growing_context_", "session_tuning_")))}
+_HANDLES = ("network", "plan", "engine", "context", "session", "session_context", "growing_context", "trace",
+            "session_tuning")
 
 lib: Any = _library.load()
 for _name, _arguments in _CALLS.items():

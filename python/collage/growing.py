@@ -9,7 +9,7 @@ from typing import Any, Optional, Union
 from . import _abi, _handles, _options, arrays, errors, ports
 from ._open import Inputs, OpenRunner
 from .arrays import Array, ArrayLike, StopFlag
-from .trace import how_of
+from .trace import How, Trace, how_of
 
 __all__ = ["Growing"]
 
@@ -53,7 +53,7 @@ class Growing(_handles.Unpicklable, ports.InputsAndOutputs[tuple[ports.Port, ...
         return int(self._info().capacity)
 
     def run(self, feeds: Optional[Mapping[str, ArrayLike]] = None, *, timeout: Optional[float] = None,
-            stop: Optional[StopFlag] = None, **named: ArrayLike) -> dict[str, Array]:
+            stop: Optional[StopFlag] = None, trace: Optional[Trace] = None, **named: ArrayLike) -> dict[str, Array]:
         """Runs the network once, and adds the new elements to the caches.
 
         After a failure the caches are as before. The arguments are those of ``Session.run``; outputs are the caller's own.
@@ -64,23 +64,28 @@ class Growing(_handles.Unpicklable, ports.InputsAndOutputs[tuple[ports.Port, ...
             CollageError: a kernel failed.
         """
         given = _options.named_feeds(feeds, named)
-        how = how_of(timeout, stop)
-        limits = None if how is None else how.limits
+        how = how_of(timeout, stop, trace)
         with self._lock:
             self._check()
             alive = self._described.describe(given)
-            call = ("growing_context_run", self._pointer, self._described.tensors, self._described.count, limits)
             if self._runner.watch is None:
-                _abi.call(*call)
+                self._run(how)
             else:
                 with self._runner.watch.watching():
-                    _abi.call(*call)
+                    self._run(how)
             del alive
             results, output = {}, _abi.Tensor()
             for index, port in enumerate(self._outputs):
                 _abi.call("growing_context_output", self._pointer, index, None, ctypes.byref(output))
                 results[port.name] = arrays.copy_of_tensor(output)
         return results
+
+    def _run(self, how: Optional[How]) -> None:
+        tensors, count = self._described.tensors, self._described.count
+        if how is None:
+            _abi.call("growing_context_run", self._pointer, tensors, count, None)
+        elif status := how.run_growing(self._pointer, tensors, count):
+            _abi.fail(status)
 
     @property
     def caches(self) -> dict[str, Array]:

@@ -22,6 +22,7 @@ from .network import Model, Network, Source, load
 from .plan import Plan
 from .progress import ProgressOption, Watch
 from .trace import How, Trace, how_of
+from .tuning import BackgroundTuning, lacks_tuning
 
 __all__ = ["Session", "Step", "session"]
 
@@ -374,6 +375,24 @@ class Session(_handles.Unpicklable, ports.InputsAndOutputs[tuple[ports.Port, ...
             raise errors.MisuseError(f"the library, version {_abi.text(_abi.lib.collage_version())}, has no caches that grow; install "
                                      "that of the same release as this package")
         return Growing(self._runner, _mapping(caches, "caches"), capacities, masks, shapes)
+
+    def tune_in_background(self, *, budget: Optional[float] = 20.0) -> BackgroundTuning:
+        """Measures kernels for the engines of an open session while it runs, and replaces the engines by faster ones.
+
+        It has idle priority: it measures while processors would do nothing otherwise. Backends, threads and the store are those of the
+        session.
+
+        Args:
+            budget: seconds for each engine; None: each is tuned to the end.
+
+        Raises:
+            MisuseError: the session has fixed shapes. ``Network.tune`` makes a plan for these.
+        """
+        if not isinstance(self._runner, OpenRunner):
+            raise errors.MisuseError("only sessions of open shapes are tuned in the background; make a plan for fixed ones by Network.tune")
+        if not _abi.has("session_tuning_start"):
+            raise lacks_tuning()
+        return BackgroundTuning(self._runner.session, Placing(how="measure", **{**self._placing, "budget": budget}))
 
     # ---------------------------------------------------------------------------------------------------------- the end
 

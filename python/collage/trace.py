@@ -129,6 +129,16 @@ class How:
         with self._trace._handle as trace:
             return int(_abi.lib.collage_context_run_traced(pointer, self.limits, trace))
 
+    def run_growing(self, pointer: int, tensors: Any, count: int) -> int:
+        """The status of a run of a growing context."""
+        if self._trace is None:
+            return int(_abi.lib.collage_growing_context_run(pointer, tensors, count, self.limits))
+        if not _abi.has("growing_context_run_traced"):
+            raise errors.MisuseError(f"the library, version {_abi.text(_abi.lib.collage_version())}, does not trace runs with caches that "
+                                     "grow; install that of the same release as this package")
+        with self._trace._handle as trace:
+            return int(_abi.lib.collage_growing_context_run_traced(pointer, tensors, count, self.limits, trace))
+
     def run_session(self, pointer: int, tensors: Any, count: int) -> int:
         """The status of a run of a session context."""
         if self._trace is None:

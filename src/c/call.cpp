@@ -32,7 +32,7 @@ collage_status keep(collage_status status, const char* text) noexcept {
 
 constexpr handle_kind kinds[] = {handle_kind::network,         handle_kind::plan,    handle_kind::engine,
                                  handle_kind::context,         handle_kind::session, handle_kind::session_context,
-                                 handle_kind::growing_context, handle_kind::trace};
+                                 handle_kind::growing_context, handle_kind::trace,   handle_kind::session_tuning};
 
 /// A larger struct_size can only be uninitialised memory.
 constexpr std::size_t largest_struct = 4096;
@@ -49,6 +49,7 @@ const char* name_of(handle_kind kind) {
     case handle_kind::session_context: return "session context";
     case handle_kind::growing_context: return "growing context";
     case handle_kind::trace: return "trace";
+    case handle_kind::session_tuning: return "session tuning";
   }
   return "handle";
 }

@@ -23,6 +23,7 @@ enum class handle_kind : std::uint32_t {
   session_context = 0x63736374,
   growing_context = 0x63676374,
   trace = 0x63747263,
+  session_tuning = 0x6373746e,
 };
 
 /// A handle shares its state with other handles, so that releasing it does not end a state that another handle needs.

@@ -2,6 +2,7 @@
 #include "networks.hpp"
 #include "sessions.hpp"
 #include "states.hpp"
+#include "traces.hpp"
 
 #include <collage/run/growing.hpp>
 #include <collage/run/tensor.hpp>
@@ -70,6 +71,22 @@ struct collage_growing_context
 using c_interface::call;
 using c_interface::guarded;
 
+namespace {
+
+/// A run. `record` makes an object that lives as long as it.
+template <class Record>
+void run_growing(const call& here, c_interface::growing_state& state, const collage_tensor* inputs, std::size_t count,
+                 const collage_run_limits* limits, Record record) {
+  const collage::run_limits how = c_interface::limits_of(here, limits);
+  const c_interface::turn mine(here, state.is_busy);
+  c_interface::take_inputs(here, state.context.inputs(), inputs, count, "collage_growing_context_input", state.inputs);
+  state.outputs = {};  // a run that fails may write over them
+  [[maybe_unused]] const auto recorded = record();
+  c_interface::in_our_words([&] { state.outputs = state.context.run(state.inputs, how); });
+}
+
+}  // namespace
+
 collage_status collage_growing_context_create(const collage_session* session, const collage_growing_options* options,
                                               collage_growing_context** context) noexcept {
   return guarded(__func__, [&](const call& here) {
@@ -110,13 +127,17 @@ collage_status collage_growing_context_input(const collage_growing_context* cont
 collage_status collage_growing_context_run(collage_growing_context* context, const collage_tensor* inputs,
                                            std::size_t count, const collage_run_limits* limits) noexcept {
   return guarded(__func__, [&](const call& here) {
+    run_growing(here, here.state_of(context), inputs, count, limits, [] { return 0; });
+  });
+}
+
+collage_status collage_growing_context_run_traced(collage_growing_context* context, const collage_tensor* inputs,
+                                                  std::size_t count, const collage_run_limits* limits,
+                                                  collage_trace* trace) noexcept {
+  return guarded(__func__, [&](const call& here) {
     auto& state = here.state_of(context);
-    const collage::run_limits how = c_interface::limits_of(here, limits);
-    const c_interface::turn mine(here, state.is_busy);
-    c_interface::take_inputs(here, state.context.inputs(), inputs, count, "collage_growing_context_input",
-                             state.inputs);
-    state.outputs = {};  // a run that fails may write over them
-    c_interface::in_our_words([&] { state.outputs = state.context.run(state.inputs, how); });
+    collage::run_trace& to = here.state_of(trace).trace;
+    run_growing(here, state, inputs, count, limits, [&] { return c_interface::traced_runs(state.context, to); });
   });
 }
 

@@ -8,11 +8,15 @@
 #include <collage/place/within_error.hpp>
 #include <front_end.hpp>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <exception>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -113,16 +117,37 @@ class listener {
   int result_ = COLLAGE_PROGRESS_CONTINUE;
 };
 
+/// One thread of the process measures at a time.
+struct measuring_turns {
+  const pid_t process = getpid();
+  std::timed_mutex mutex;
+  std::atomic<int> waiting = 0;  ///< calls that are not in the background
+};
+
+/// The child of a fork has turns of its own: a thread that measures is not there, and never gives its turn back.
+measuring_turns& turns_to_measure() {
+  static std::atomic<measuring_turns*> all = new measuring_turns;
+  measuring_turns* now = all.load();
+  if (now->process == getpid()) return *now;
+  auto made = std::make_unique<measuring_turns>();
+  if (all.compare_exchange_strong(now, made.get())) return *made.release();
+  return *now;  // another thread was faster
+}
+
 /// Waits until no other thread measures, because threads would disturb each other's times. Returns early if the caller ends it.
-std::unique_lock<std::timed_mutex> turn_to_measure(listener& user) {
-  static std::timed_mutex one_at_a_time;
-  std::unique_lock lock(one_at_a_time, std::try_to_lock);
+std::unique_lock<std::timed_mutex> turn_to_measure(listener& user, const placing_request& by) {
+  measuring_turns& turns = turns_to_measure();
+  std::unique_lock lock(turns.mutex, std::try_to_lock);
   if (lock.owns_lock()) return lock;
   c::place_progress now;
   now.stage = "waiting";
   now.what = "another thread of this process is measuring";
   user.tell(now);
-  while (!user.is_ended() && !lock.try_lock_for(std::chrono::milliseconds(100))) continue;
+  const int counted = by.is_in_background ? 0 : 1;
+  turns.waiting += counted;
+  const auto is_ended = [&] { return user.is_ended() || (by.how.cancel && by.how.cancel()); };
+  while (!is_ended() && !lock.try_lock_for(std::chrono::milliseconds(100))) continue;
+  turns.waiting -= counted;
   return lock;
 }
 
@@ -295,12 +320,13 @@ c::placed_within_error place_by(const placing_request& by, const c::graph& netwo
   if (by.progress != nullptr) {
     how.progress = [&user](const c::place_progress& now) { user.tell(now); };
     how.stop = [&user] { return user.is_ended(); };
-    how.cancel = [&user] { return user.is_cancelled(); };
+    how.cancel = [&user, &by] { return user.is_cancelled() || (by.how.cancel && by.how.cancel()); };
   }
+  if (by.is_in_background) how.stop = [stop = how.stop] { return turns_to_measure().waiting > 0 || (stop && stop()); };
   wait_briefly_unless_chosen();
   offer_worker();
   std::unique_lock<std::timed_mutex> alone;
-  if (how.costs == c::placing_costs::measured) alone = turn_to_measure(user);
+  if (how.costs == c::placing_costs::measured) alone = turn_to_measure(user, by);
   if (by.may_round()) return place_rounding(by, network, std::move(how), user);
   c::placed_within_error made;
   static_cast<c::placed_plan&>(made) = c::place(network, backends(), how);

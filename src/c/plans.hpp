@@ -34,13 +34,14 @@ struct placing_request {
   std::string no_store;      ///< why there is no default store; empty if there is one or none is needed
   sample_request samples{};  ///< for plans that may round values
   std::shared_ptr<const collage::network_ranges> ranges{};  ///< of the network; null: from the samples
+  bool is_in_background = false;                            ///< it ends early where another call waits to measure
   bool may_round() const { return how.precision.elements != collage::precisions::f32; }
 };
 
 /// All of the options but `previous`, checked.
 placing_request placing_of(const call& here, const collage_place_options& given);
 
-/// Places a network. One call at a time measures; the others wait.
+/// Places a network. One call at a time measures; the others wait. The caller's function ends it, and so does `how.cancel`.
 collage::placed_within_error place_by(const placing_request& by, const collage::graph& network);
 
 }  // namespace c_interface

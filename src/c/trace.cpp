@@ -1,10 +1,9 @@
 // Traces.
 #include "sessions.hpp"
 #include "states.hpp"
+#include "traces.hpp"
 
-#include <collage_trace.h>
 #include <collage/io/trace.hpp>
-#include <collage/run/trace.hpp>
 
 #include <cerrno>
 #include <cstddef>
@@ -14,38 +13,14 @@
 
 namespace c_interface {
 
-struct trace_state {
-  collage::run_trace trace;
-  std::string process;
-  std::string json;  ///< of the last collage_trace_json
-};
-
 namespace {
 
 constexpr std::size_t oldest_trace_options = offsetof(collage_trace_options, most_events) + sizeof(std::uint64_t);
 constexpr std::size_t oldest_trace_info = offsetof(collage_trace_info, dropped_runs) + sizeof(std::uint64_t);
 constexpr std::uint64_t default_most_events = 1'000'000;
 
-/// Lets a session's context record runs into a trace as long as this object lives.
-class traced_runs {
- public:
-  traced_runs(collage::session_context& context, collage::run_trace& to) : context_(context) {
-    context.trace_into(&to);
-  }
-  traced_runs(const traced_runs&) = delete;
-  traced_runs& operator=(const traced_runs&) = delete;
-  ~traced_runs() { context_.trace_into(nullptr); }
-
- private:
-  collage::session_context& context_;
-};
-
 }  // namespace
 }  // namespace c_interface
-
-struct collage_trace : c_interface::handle<c_interface::handle_kind::trace, c_interface::trace_state> {
-  using handle::handle;
-};
 
 using c_interface::call;
 using c_interface::guarded;

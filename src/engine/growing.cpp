@@ -52,6 +52,7 @@ class growing_context::state {
   std::int64_t length() const { return length_; }
   std::int64_t capacity() const { return capacity_; }
 
+  void trace_into(run_trace* to) { context_.trace_into(to); }
   std::span<const session_output> run(std::span<const const_tensor_view> inputs, const run_limits& limits) {
     const first_run_guard guard(*this);
     const std::span<const session_output> made = run_padded(context_, inputs, limits);
@@ -414,6 +415,7 @@ std::span<const session_output> growing_context::run(std::span<const const_tenso
                                                      const run_limits& limits) {
   return state_->run(inputs, limits);
 }
+void growing_context::trace_into(run_trace* to) { state_->trace_into(to); }
 std::vector<bucket_difference> growing_context::check(std::span<const const_tensor_view> inputs) {
   return state_->check(inputs);
 }

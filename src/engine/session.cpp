@@ -200,6 +200,7 @@ class session_runner {
 
   void run_stage(const std::shared_ptr<session_stage>& now, const remaining_limits& left) {
     const session_stage& stage = *now;
+    now->runs.fetch_add(1, std::memory_order_relaxed);
     computed_.clear();
     if (stage.engine) {
       inputs_.clear();

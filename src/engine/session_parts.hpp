@@ -50,6 +50,9 @@ class constant_pool {
 /// Throws an error about the caller's mistake.
 [[noreturn]] void refuse(const std::string& what, const std::string& where);
 
+/// Throws the error under way again, in words where it has none.
+[[noreturn]] void refuse_again();
+
 /// Throws if a type or a tensor does not fit the declaration of an input. `where` names the input, as "input x".
 void check_type(const open_port& port, const tensor_type& given, const std::string& where);
 void check_tensor(const open_port& port, const const_tensor_view& given, const std::string& where);
@@ -114,7 +117,7 @@ struct value_place {
   std::size_t result = 0;  ///< of the late operator
 };
 
-/// A stage that was made, with its engine. All but the last four members never change once it is ready.
+/// A stage that was made, with its engine. The members up to `cost_ms` never change once it is ready.
 struct session_stage {
   // It was made for these types and contents.
   std::vector<tensor_type> given;
@@ -135,11 +138,14 @@ struct session_stage {
     value_place at;
   };
   std::vector<result> results;
+  double cost_ms = 0;  ///< of a run, by the plan
 
   bool is_ready = false;
   std::vector<std::shared_ptr<session_stage>> next;
   std::atomic<std::uint64_t> last_used = 0;
+  std::atomic<std::uint64_t> runs = 0;
   std::atomic<bool> is_given_back = false;
+  bool is_improved = false;  ///< or was tried to be
 
   /// Whether it serves these values.
   bool serves(std::span<const const_tensor_view> values) const;
@@ -158,7 +164,7 @@ struct session_core {
   std::shared_ptr<packed_weights> packed = std::make_shared<packed_weights>();
   constant_pool constants;
 
-  std::mutex mutex;  ///< for all below, and for `next` and `is_ready` of all stages
+  std::mutex mutex;  ///< for all below, and for `next`, `is_ready` and `is_improved` of all stages
   std::condition_variable changed;
   stage_list first;
   session_state counts;
@@ -170,11 +176,19 @@ struct session_core {
                                            std::span<const const_tensor_view> values);
   /// The stage of a list that serves these values; null if there is none. Call it with the mutex.
   std::shared_ptr<session_stage> ready_stage(const stage_list& list, std::span<const const_tensor_view> values);
+  /// As session::improve (session_improve.cpp).
+  std::optional<improved_engine> improve(const session_planner& better);
   void touch(session_stage& stage) { stage.last_used.store(++clock, std::memory_order_relaxed); }
 
  private:
   std::vector<std::string> given_names(const session_stage* before) const;
-  void make(session_stage& made, const session_stage* before, std::span<const const_tensor_view> values);
+  /// The network of a stage for these values. Notes in `made` what it was made for and where its values are found.
+  graph network_of(session_stage& made, const session_stage* before, std::span<const const_tensor_view> values);
+  /// Builds the engine. Without outputs, a network has none, and no plan.
+  void build(session_stage& made, const graph& network, const plan* planned, const std::string& name);
+  std::string name_of(const session_stage* before, std::span<const const_tensor_view> values) const;
+  bool replace(const std::shared_ptr<session_stage>& old, const std::shared_ptr<session_stage>& made,
+               stage_list& dropped);
   void connect(session_stage& made, const graph& network, std::span<const std::string> names) const;
   void keep_within_limits(const session_stage& in_use, std::size_t packed_bytes, stage_list& dropped);
 };

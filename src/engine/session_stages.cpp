@@ -112,20 +112,18 @@ std::vector<std::string> session_core::given_names(const session_stage* before) 
   return names;
 }
 
-namespace {
-
-/// The values that a stage was made for, as "x float32[2x3], y float32[4]"; of many, the first.
-std::string name_of_stage(std::span<const given_value> given) {
+/// The values that a stage is made for, as "x float32[2x3], y float32[4]"; of many, the first.
+std::string session_core::name_of(const session_stage* before, std::span<const const_tensor_view> values) const {
   constexpr std::size_t most = 4;
+  const std::vector<std::string> names = given_names(before);
   std::string name;
-  for (std::size_t i = 0; i < std::min(most, given.size()); ++i)
-    name += (i == 0 ? "" : ", ") + given[i].name + " " + to_string(given[i].contents.type);
-  if (given.size() > most) name += " and " + std::to_string(given.size() - most) + " more";
+  for (std::size_t i = 0; i < std::min(most, values.size()); ++i)
+    name += (i == 0 ? "" : ", ") + names[i] + " " + to_string(values[i].type);
+  if (values.size() > most) name += " and " + std::to_string(values.size() - most) + " more";
   return name;
 }
 
-/// Throws the error under way, in words where it has none.
-[[noreturn]] void refuse_again() {
+void refuse_again() {
   try {
     throw;
   } catch (const std::bad_alloc&) {
@@ -134,8 +132,6 @@ std::string name_of_stage(std::span<const given_value> given) {
     throw error(error_kind::environment, "the network at these shapes needs a list longer than any memory", "a run");
   }
 }
-
-}  // namespace
 
 std::shared_ptr<session_stage> session_core::ready_stage(const stage_list& list,
                                                          std::span<const const_tensor_view> values) {
@@ -167,8 +163,12 @@ std::shared_ptr<session_stage> session_core::stage_for(const std::shared_ptr<ses
   for (const const_tensor_view& v : values) made->given.push_back(v.type);
   list.push_back(made);
   lock.unlock();
+  const auto began = std::chrono::steady_clock::now();
   try {
-    make(*made, before.get(), values);
+    const graph network = network_of(*made, before.get(), values);
+    std::optional<plan> planned;
+    if (!network.outputs().empty()) planned = planner(network, packed);
+    build(*made, network, planned ? &*planned : nullptr, name_of(before.get(), values));
   } catch (...) {
     lock.lock();
     std::erase(list, made);
@@ -178,7 +178,10 @@ std::shared_ptr<session_stage> session_core::stage_for(const std::shared_ptr<ses
   }
   const std::size_t packed_bytes = options.most_bytes != 0 ? packed->bytes() : 0;
   stage_list dropped;  // destroyed after the lock is released
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - began;
   lock.lock();
+  counts.made += made->engine ? 1 : 0;
+  counts.making_ms = took.count();
   made->is_ready = true;
   touch(*made);
   if (before != nullptr && before->is_given_back) {
@@ -192,8 +195,8 @@ std::shared_ptr<session_stage> session_core::stage_for(const std::shared_ptr<ses
   return made;
 }
 
-void session_core::make(session_stage& made, const session_stage* before, std::span<const const_tensor_view> values) {
-  const auto began = std::chrono::steady_clock::now();
+graph session_core::network_of(session_stage& made, const session_stage* before,
+                               std::span<const const_tensor_view> values) {
   const std::vector<std::string> names = given_names(before);
   std::vector<given_value> given;
   for (std::size_t i = 0; i < values.size(); ++i) given.push_back({names[i], values[i]});
@@ -208,20 +211,20 @@ void session_core::make(session_stage& made, const session_stage* before, std::s
   }
   limit_values(network, options.most_value_bytes);
   connect(made, network, names);
-  if (!network.outputs().empty()) {
-    constants.share(network);
-    const plan planned = planner(network, packed);
-    made.engine.emplace(network, planned.chosen, backends, planned.threads, packed);
-    made.described = traced(*made.engine, network, name_of_stage(given));
+  if (!network.outputs().empty()) constants.share(network);
+  return network;
+}
+
+void session_core::build(session_stage& made, const graph& network, const plan* planned, const std::string& name) {
+  if (planned != nullptr) {
+    made.engine.emplace(network, planned->chosen, backends, planned->threads, packed);
+    made.cost_ms = planned->chosen.cost_ms;
+    made.described = traced(*made.engine, network, name);
   } else {
     auto empty = std::make_shared<traced_engine>();
-    empty->name = name_of_stage(given);
+    empty->name = name;
     made.described = std::move(empty);
   }
-  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - began;
-  const std::lock_guard lock(mutex);
-  counts.made += made.engine ? 1 : 0;
-  counts.making_ms = took.count();
 }
 
 /// Notes where the values of a stage are found in a run.

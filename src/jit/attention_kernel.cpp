@@ -1,11 +1,13 @@
 #include "attention_kernel.hpp"
 
+#include "configuration_reading.hpp"
 #include "convolution_point.hpp"
 #include "replica.hpp"
 
-#include <collage/error.hpp>
-
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,18 +32,10 @@ struct run_attention {
   }
 };
 
-struct attention_reading {
-  std::optional<attention_configuration> how;
-  const char* fault = "";  ///< if there is none: one sentence that says why
-};
-attention_reading read_attention(const collage::configuration& how) {
-  try {
-    return {parse_attention_configuration(how.text()), ""};
-  } catch (const error&) {
-    return {{},
-            "it is not of the form: attention1 avx512 tile 14x2 unroll 4 prefetch 0 broadcast memory rows 28, or has a "
-            "tile that does not fit the registers"};
-  }
+configuration_reading<attention_configuration> read_attention(const collage::configuration& how) {
+  return read_configuration(&parse_attention_configuration, how,
+                            "it is not of the form: attention1 avx512 tile 14x2 unroll 4 prefetch 0 broadcast memory "
+                            "rows 28, or has a tile that does not fit the registers");
 }
 
 head_steps steps_of(const matrices_in_memory& x) { return {x.steps[0], x.steps[1], x.steps[2], x.steps[3]}; }
@@ -82,18 +76,14 @@ void propose_attention(const any_match& m, configuration_list& to) {
 }
 
 verdict knows_attention(const collage::configuration& how) {
-  const attention_reading found = read_attention(how);
-  if (!found.how) return {false, found.fault};
-  return {found.how->product.set == instruction_set::avx2 || refusal_of(instruction_set::avx512).empty(),
-          "it is for AVX-512, which this processor lacks"};
+  const auto found = read_attention(how);
+  return found.how ? runs_here(found.how->product.set) : verdict{false, found.fault};
 }
 
 kernel build_attention(const any_match& m, build_context& context) {
-  const attention_reading found = read_attention(context.configuration());
-  if (!found.how)
-    throw error(error_kind::invalid_argument, found.fault, "jit's configuration " + context.configuration().text());
+  const attention_configuration how = needed(read_attention(context.configuration()), context.configuration());
   const attention_match a(m);
-  const auto made = std::make_shared<const attention>(*found.how, attention_of(m), context.threads());
+  const auto made = std::make_shared<const attention>(how, attention_of(m), context.threads());
   run_attention run{made,
                     m.in<float>(a.queries(m).value),
                     m.in<float>(a.keys(m).value),
@@ -101,10 +91,12 @@ kernel build_attention(const any_match& m, build_context& context) {
                     {},
                     m.out<float>()};
   if (a.mask != match_record::nothing) run.mask = m.in<float>(a.mask);
-  const std::string name = name_of(*found.how, made->refusal());
+  const std::string name = name_of(how, made->refusal());
   kernel built(name, std::move(run), made->scratch_bytes());
+  // The scale is a number of the kernel, unless the same value is an operand, too.
+  const std::uint32_t read[] = {a.queries(m).value, a.keys(m).value, a.contents(m).value, a.mask};
   for (std::size_t i = 0; i < m.arguments().size(); ++i)
-    if (a.scale != match_record::nothing && m.arguments()[i] == a.factor_value(m)) built.does_not_read(i);
+    if (std::ranges::find(read, m.arguments()[i]) == std::end(read)) built.does_not_read(i);
   return built;
 }
 

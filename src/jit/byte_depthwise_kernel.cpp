@@ -1,11 +1,12 @@
 #include "byte_depthwise_kernel.hpp"
 
+#include "configuration_reading.hpp"
+
 #include <collage/backends/impl/byte_weights.hpp>
 #include <collage/error.hpp>
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <utility>
 
 namespace collage::inline v0::detail::jit {
@@ -18,14 +19,9 @@ struct run_byte_depthwise {
   void operator()(const kernel_call& call) const { made->run({call.in[image], weights.get(), call.out[0]}); }
 };
 
-struct byte_reading {
-  std::optional<byte_depthwise_configuration> how;
-  const char* fault = "";  ///< if there is none: one sentence that says why
-};
-byte_reading read_bytes(const collage::configuration& how) {
-  try {
-    return {parse_byte_depthwise_configuration(how.text()), ""};
-  } catch (const error&) { return {{}, "it is not of the form: bytes1 avx512-vnni tile 3x4 order channels"}; }
+configuration_reading<byte_depthwise_configuration> read_bytes(const collage::configuration& how) {
+  return read_configuration(&parse_byte_depthwise_configuration, how,
+                            "it is not of the form: bytes1 avx512-vnni tile 3x4 order channels");
 }
 
 std::string name_of(const byte_depthwise_configuration& c, const std::string& refusal) {
@@ -141,19 +137,16 @@ byte_depthwise_terms terms_of(const byte_convolution& c) {
 }
 
 kernel build_byte_depthwise(const byte_convolution& c, const byte_operands& from, build_context& context) {
-  const byte_reading found = read_bytes(context.configuration());
-  if (!found.how)
-    throw error(error_kind::invalid_argument, found.fault, "jit's configuration " + context.configuration().text());
+  const byte_depthwise_configuration how = needed(read_bytes(context.configuration()), context.configuration());
   const std::vector<std::int8_t> weights = signed_weights(c, context, from.weights);
   run_byte_depthwise run{
-      std::make_shared<const byte_depthwise>(*found.how, c.shape, terms_of(c), weights.data(), context.threads()),
+      std::make_shared<const byte_depthwise>(how, c.shape, terms_of(c), weights.data(), context.threads()),
       {},
       from.image};
-  run.weights =
-      context.packed(from.weights, packing_of(*found.how, c.shape, context.network().type_of(from.weights).type),
-                     byte_depthwise::packed_size(*found.how, c.shape),
-                     [&](std::byte* to) { byte_depthwise::pack(*found.how, c.shape, weights.data(), to); });
-  const std::string name = name_of(*found.how, run.made->refusal());
+  run.weights = context.packed(from.weights, packing_of(how, c.shape, context.network().type_of(from.weights).type),
+                               byte_depthwise::packed_size(how, c.shape),
+                               [&](std::byte* to) { byte_depthwise::pack(how, c.shape, weights.data(), to); });
+  const std::string name = name_of(how, run.made->refusal());
   return {name, std::move(run)};
 }
 
@@ -182,7 +175,7 @@ void propose_byte_depthwise(const any_match& m, configuration_list& to) {
 }
 
 verdict knows_byte_depthwise(const any_match& m, const collage::configuration& how) {
-  const byte_reading found = read_bytes(how);
+  const auto found = read_bytes(how);
   if (!found.how) return {false, found.fault};
   if (found.how->is_replica()) return {};
   return first_failure({{can_generate(*found.how, byte_depthwise_of(m)), "its tile is too large for this window"},
@@ -190,7 +183,7 @@ verdict knows_byte_depthwise(const any_match& m, const collage::configuration& h
 }
 
 kept_constants weights_of_byte_depthwise(const any_match& m, const collage::configuration& how) {
-  const byte_reading found = read_bytes(how);
+  const auto found = read_bytes(how);
   if (!found.how) return {};
   const quantised_depthwise_match q(m);
   const byte_depthwise_shape s = byte_depthwise_of(m);

@@ -1,6 +1,7 @@
 #include "convolution_kernel.hpp"
 
 #include "bilinear_convolution.hpp"
+#include "configuration_reading.hpp"
 #include "product_point.hpp"
 #include "replica.hpp"
 #include "traced_epilogue.hpp"
@@ -132,8 +133,7 @@ void propose_convolution(const any_match& m, const product_match& product, confi
 verdict knows_convolution(const any_match& m, const product_match& product, const collage::configuration& how) {
   const convolution_point::reading read = read_for(m, product, how);
   if (!read.point) return {false, read.fault};
-  return {read.point->how.product.set == instruction_set::avx2 || refusal_of(instruction_set::avx512).empty(),
-          "it is for AVX-512, which this processor lacks"};
+  return runs_here(read.point->how.product.set);
 }
 
 kernel_algorithm algorithm_of_convolution(const any_match& m, const product_match& product,

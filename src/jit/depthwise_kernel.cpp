@@ -1,5 +1,6 @@
 #include "depthwise_kernel.hpp"
 
+#include "configuration_reading.hpp"
 #include "convolution_point.hpp"
 #include "matches.hpp"
 #include "replica.hpp"
@@ -41,18 +42,11 @@ struct run_depthwise {
   }
 };
 
-struct reading {
-  std::optional<depthwise_configuration> how;
-  const char* fault = "";  ///< if there is none: one sentence that says why
-};
-reading read(const collage::configuration& how) {
-  try {
-    return {parse_depthwise_configuration(how.text()), ""};
-  } catch (const error&) {
-    return {{},
-            "it is not of the form: depthwise1 avx512 tile 14x2 unroll 4 prefetch 0 broadcast memory rows 4 threads "
-            "blocks, or has a tile that does not fit the registers"};
-  }
+configuration_reading<depthwise_configuration> read_depthwise(const collage::configuration& how) {
+  return read_configuration(
+      &parse_depthwise_configuration, how,
+      "it is not of the form: depthwise1 avx512 tile 14x2 unroll 4 prefetch 0 broadcast memory rows "
+      "4 threads blocks, or has a tile that does not fit the registers");
 }
 
 /// The bias of the depthwise convolution; match_record::nothing if there is none.
@@ -105,15 +99,13 @@ void propose_depthwise(const any_match& m, const product_match& product, configu
 }
 
 verdict knows_depthwise(const collage::configuration& how) {
-  const reading found = read(how);
-  if (!found.how) return {false, found.fault};
-  return {found.how->product.set == instruction_set::avx2 || refusal_of(instruction_set::avx512).empty(),
-          "it is for AVX-512, which this processor lacks"};
+  const auto found = read_depthwise(how);
+  return found.how ? runs_here(found.how->product.set) : verdict{false, found.fault};
 }
 
 kept_constants weights_of_depthwise(const any_match& m, const product_match& product,
                                     const collage::configuration& how) {
-  const reading found = read(how);
+  const auto found = read_depthwise(how);
   if (!found.how) return {};
   const depthwise_shape s = depthwise_of(m, product);
   const configuration& c = found.how->product;
@@ -131,13 +123,11 @@ void set_depthwise_layouts(const any_match& m, const product_match& product, val
 }
 
 kernel build_depthwise(const any_match& m, const product_match& product, build_context& context) {
-  const reading found = read(context.configuration());
-  if (!found.how)
-    throw error(error_kind::invalid_argument, found.fault, "jit's configuration " + context.configuration().text());
+  const depthwise_configuration how = needed(read_depthwise(context.configuration()), context.configuration());
   const depthwise_shape s = depthwise_of(m, product);
   const traced_epilogue then = trace_epilogue(m, product);
-  const auto made = std::make_shared<const depthwise_product>(*found.how, s, product.n, bounds_of(m, product),
-                                                              then.steps, context.threads());
+  const auto made = std::make_shared<const depthwise_product>(how, s, product.n, bounds_of(m, product), then.steps,
+                                                              context.threads());
   const kept_constants kept = weights_of_depthwise(m, product, context.configuration());
   const float* const window = context.constant<float>(kept[0].value);
   // Pads are products with zeros, as long as weights are numbers.
@@ -151,7 +141,7 @@ kernel build_depthwise(const any_match& m, const product_match& product, build_c
   });
   if (bias_of(m, product) != match_record::nothing) run.bias = m.in<float>(bias_of(m, product));
   for (const std::uint32_t v : then.operands) run.operands.push_back(m.in<float>(v));
-  kernel built(name_of(*found.how, made->refusal()), std::move(run), made->workspace());
+  kernel built(name_of(how, made->refusal()), std::move(run), made->workspace());
   set_access(built, m, product, {&then, 1});
   return built;
 }

@@ -58,20 +58,17 @@ class depthwise_space {
 
   explicit depthwise_space(const depthwise_task& task, const tune::machine& on = {}) : task_(task), on_(on) {
     if (!fault_of(task.shape).empty() || task.outputs < 1) return;
-    const std::int64_t height = std::min<std::int64_t>(task.shape.output_height(), most_depthwise_rows);
-    for (std::int64_t size = 1; size <= height && block_count_ < blocks_.size(); ++size)
-      if (parts_of_extent(height, parts_of_extent(height, size)) == size)  // blocks of nearly one size
-        blocks_[block_count_++] = static_cast<int>(size);
+    blocks_ = even_sizes<96>(std::min<std::int64_t>(task.shape.output_height(), most_depthwise_rows));
   }
 
   std::span<const int> values(std::size_t of) const {
-    if (block_count_ == 0) return {};
+    if (blocks_.empty()) return {};
     switch (of) {
       case rows:
       case vectors:
       case unroll:
       case prefetch: return register_tile::values(of);
-      case block: return std::span(blocks_).first(block_count_);
+      case block: return blocks_.list();
       default: return std::span<const int>(partitions).first(on_.threads > 1 ? 2 : 1);
     }
   }
@@ -171,8 +168,7 @@ class depthwise_space {
 
   depthwise_task task_;
   tune::machine on_;
-  std::array<int, 96> blocks_ = {};
-  std::size_t block_count_ = 0;
+  even_sizes<96> blocks_;
 };
 
 /// Points of depthwise convolutions on bytes. `order` is a value of `byte_depthwise_order`.

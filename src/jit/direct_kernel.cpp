@@ -1,18 +1,17 @@
 #include "direct_kernel.hpp"
 
+#include "configuration_reading.hpp"
 #include "convolution_point.hpp"
 #include "matches.hpp"
 #include "replica.hpp"
 #include "traced_epilogue.hpp"
 
-#include <collage/error.hpp>
 #include <collage/run/layouts.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -41,19 +40,12 @@ struct run_direct {
   }
 };
 
-struct direct_reading {
-  std::optional<direct_configuration> how;
-  const char* fault = "";  ///< if there is none: one sentence that says why
-};
-direct_reading read_direct(const product_match& product, const collage::configuration& how) {
+configuration_reading<direct_configuration> read_direct(const product_match& product,
+                                                        const collage::configuration& how) {
   if (product.is_enlarged()) return {{}, "a direct convolution does not enlarge its image"};
-  try {
-    return {parse_direct_configuration(how.text()), ""};
-  } catch (const error&) {
-    return {{},
-            "it is not of the form: direct1 avx512 tile 14x2 unroll 4 prefetch 0 broadcast memory rows 4, or has a "
-            "tile that does not fit the registers"};
-  }
+  return read_configuration(&parse_direct_configuration, how,
+                            "it is not of the form: direct1 avx512 tile 14x2 unroll 4 prefetch 0 broadcast memory rows "
+                            "4, or has a tile that does not fit the registers");
 }
 
 std::string name_of(const direct_configuration& c, const std::string& refusal) {
@@ -92,14 +84,12 @@ void propose_direct(const any_match& m, const product_match& product, configurat
 }
 
 verdict knows_direct(const product_match& product, const collage::configuration& how) {
-  const direct_reading found = read_direct(product, how);
-  if (!found.how) return {false, found.fault};
-  return {found.how->product.set == instruction_set::avx2 || refusal_of(instruction_set::avx512).empty(),
-          "it is for AVX-512, which this processor lacks"};
+  const auto found = read_direct(product, how);
+  return found.how ? runs_here(found.how->product.set) : verdict{false, found.fault};
 }
 
 kept_constants weights_of_direct(const any_match& m, const product_match& product, const collage::configuration& how) {
-  const direct_reading found = read_direct(product, how);
+  const auto found = read_direct(product, how);
   if (!found.how) return {};
   const direct_shape s = direct_of(m, product);
   return {{product.right, packing_of(found.how->product, s), static_cast<std::size_t>(weight_bytes(*found.how, s))}};
@@ -114,12 +104,10 @@ void set_direct_layouts(const any_match& m, const product_match& product, value_
 }
 
 kernel build_direct(const any_match& m, const product_match& product, build_context& context) {
-  const direct_reading found = read_direct(product, context.configuration());
-  if (!found.how)
-    throw error(error_kind::invalid_argument, found.fault, "jit's configuration " + context.configuration().text());
+  const direct_configuration how = needed(read_direct(product, context.configuration()), context.configuration());
   const traced_epilogue then = trace_epilogue(m, product);
   const auto made =
-      std::make_shared<const direct_convolution>(*found.how, direct_of(m, product), then.steps, context.threads());
+      std::make_shared<const direct_convolution>(how, direct_of(m, product), then.steps, context.threads());
   const kept_constants kept = weights_of_direct(m, product, context.configuration());
   auto weights = context.packed(kept[0].value, kept[0].packing, kept[0].bytes, [&](std::byte* to) {
     made->pack(context.constant<float>(product.right), reinterpret_cast<float*>(to));
@@ -127,7 +115,7 @@ kernel build_direct(const any_match& m, const product_match& product, build_cont
   run_direct run{made, std::move(weights), m.in<float>(product.left), {}, {}};
   for (const std::uint32_t v : then.operands) run.operands.push_back(m.in<float>(v));
   for (const std::size_t o : then.outputs) run.outputs.push_back(m.out<float>(o));
-  kernel built(name_of(*found.how, made->refusal()), std::move(run), made->scratch_bytes());
+  kernel built(name_of(how, made->refusal()), std::move(run), made->scratch_bytes());
   set_access(built, m, product, {&then, 1});
   return built;
 }

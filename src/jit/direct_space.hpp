@@ -55,16 +55,13 @@ class direct_space {
                                                                 "log estimate"};
 
   explicit direct_space(const direct_task& task, const tune::machine& on = {}) : task_(task), on_(on) {
-    if (!fault_of(task.shape).empty()) return;
-    const std::int64_t height = std::min<std::int64_t>(task.shape.height.outputs(), most_direct_rows);
-    for (std::int64_t size = 1; size <= height && block_count_ < blocks_.size(); ++size)
-      if (parts_of_extent(height, parts_of_extent(height, size)) == size)  // blocks of nearly one size
-        blocks_[block_count_++] = static_cast<int>(size);
+    if (fault_of(task.shape).empty())
+      blocks_ = even_sizes<96>(std::min<std::int64_t>(task.shape.height.outputs(), most_direct_rows));
   }
 
   std::span<const int> values(std::size_t of) const {
-    if (block_count_ == 0) return {};
-    return of == block ? std::span(blocks_).first(block_count_) : register_tile::values(of);
+    if (blocks_.empty()) return {};
+    return of == block ? blocks_.list() : register_tile::values(of);
   }
   bool holds(const point& p) const {
     const register_tile tile = tile_of(p);
@@ -157,8 +154,7 @@ class direct_space {
 
   direct_task task_;
   tune::machine on_;
-  std::array<int, 96> blocks_ = {};
-  std::size_t block_count_ = 0;
+  even_sizes<96> blocks_;
 };
 
 }  // namespace collage::inline v0::detail::jit

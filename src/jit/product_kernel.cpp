@@ -1,5 +1,7 @@
 #include "product_kernel.hpp"
 
+#include "configuration_reading.hpp"
+#include "kernel_family.hpp"
 #include "matches.hpp"
 #include "product_point.hpp"
 #include "replica.hpp"
@@ -94,9 +96,8 @@ std::vector<std::int64_t> columns_of(const any_match& m) {
 }  // namespace
 
 void propose(const any_match& m, const scheme& s, configuration_list& to) {
-  if (is_on_bytes(m)) return;
+  if (family_of(m, "") != kernel_family::products) return;
   const product_match shape(m);
-  if (shape.is_windowed || shape.is_depthwise()) return;
   for (const product_point& p :
        points_with(listed_as(s), shape.m, columns_of(m), shape.k, needs_many_registers(m, shape)))
     to.add(p.text());
@@ -110,8 +111,7 @@ void propose_products(const any_match& m, const product_match& first, configurat
 verdict knows_products(const collage::configuration& how) {
   const product_point::reading read = product_point::read(how.text());
   if (!read.point) return {false, read.fault};
-  return {read.point->how.set == instruction_set::avx2 || refusal_of(instruction_set::avx512).empty(),
-          "it is for AVX-512, which this processor lacks"};
+  return runs_here(read.point->how.set);
 }
 
 kernel_algorithm algorithm_of_products(const any_match& m, const product_match& first,

@@ -1,4 +1,6 @@
 // The search spaces of the backend's matches, with the texts of its configurations.
+#include "attention_kernel.hpp"
+#include "attention_space.hpp"
 #include "byte_depthwise_kernel.hpp"
 #include "convolution_kernel.hpp"
 #include "convolution_point.hpp"
@@ -138,6 +140,14 @@ space_pointer space_of_direct(const any_match& m, const product_match& shape, co
   } catch (const error&) { return nullptr; }
 }
 
+space_pointer space_of_attention(const any_match& m, const collage::configuration& like, int threads) {
+  try {
+    const attention_configuration c = parse_attention_configuration(like.text());
+    const attention_task task = {attention_of(m), spare_registers(false)};
+    return std::make_shared<const tune::any_space>(attention_space(task, machine_of(c.product.set, threads)));
+  } catch (const error&) { return nullptr; }
+}
+
 space_pointer space_of_bytes(const any_match& m, const collage::configuration& like) {
   try {
     if (parse_byte_depthwise_configuration(like.text()).is_replica()) return nullptr;
@@ -152,7 +162,7 @@ std::shared_ptr<const tune::any_space> jit::search_space(const any_match& m, con
   using namespace detail::jit;
   switch (family_of(m, like.text())) {
     case kernel_family::bytes: return space_of_bytes(m, like);
-    case kernel_family::attention: return nullptr;
+    case kernel_family::attention: return space_of_attention(m, like, threads);
     case kernel_family::direct: return space_of_direct(m, product_match(m), like, threads);
     case kernel_family::bilinear: return space_of_convolution(m, product_match(m), like, threads);
     case kernel_family::depthwise: return space_of_depthwise(m, product_match(m), like, threads);

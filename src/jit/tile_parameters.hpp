@@ -86,6 +86,23 @@ constexpr std::array<float, N> as_features(const std::array<double, N>& values) 
 
 constexpr std::int64_t parts_of_extent(std::int64_t all, std::int64_t size) { return (all + size - 1) / size; }
 
+/// The sizes that divide an extent into parts of nearly one size, ascending: the first `Most` of them.
+template <std::size_t Most>
+class even_sizes {
+ public:
+  constexpr even_sizes() = default;
+  constexpr explicit even_sizes(std::int64_t extent) {
+    for (std::int64_t size = 1; size <= extent && count_ < Most; ++size)
+      if (parts_of_extent(extent, parts_of_extent(extent, size)) == size) sizes_[count_++] = static_cast<int>(size);
+  }
+  constexpr bool empty() const { return count_ == 0; }
+  constexpr std::span<const int> list() const { return std::span(sizes_).first(count_); }
+
+ private:
+  std::array<int, Most> sizes_ = {};
+  std::size_t count_ = 0;
+};
+
 /// A product [m x k] [k x n] as `product` and `scheme_product` compute it: panel by panel of B. For each panel they take all bands of
 /// rows of A.
 struct tiled_product {

@@ -3,6 +3,7 @@
 #include "check.h"
 
 #include <collage_session.h>
+#include <collage_trace.h>
 #include <math.h>
 #include <stdint.h>
 
@@ -49,6 +50,26 @@ static bool holds(collage_growing_context* context, int rows) {
   for (int i = 0; i < rows * out; ++i)
     if (fabs((double)((const float*)found.data)[i] - wanted(i / out, i % out)) > 1e-3) return false;
   return true;
+}
+
+/* A traced run is as a run. */
+static void traced(const collage_session* session) {
+  collage_growing_context* context = NULL;
+  collage_trace* trace = NULL;
+  if (!DONE(collage_growing_context_create(session, &growing, &context)) || !DONE(collage_trace_create(NULL, &trace)))
+    return;
+  const float x[in] = {1, 1, 1, 1}, h[out] = {0};
+  const collage_tensor inputs[] = {matrix(x, 1, in), matrix(h, 1, out)};
+  CHECK(run(context, 0));
+  DONE(collage_growing_context_run_traced(context, inputs, 2, NULL, trace));
+  CHECK(holds(context, 2) && run(context, 2) && holds(context, 3));
+  collage_trace_info info = {.struct_size = sizeof info};
+  DONE(collage_trace_get_info(trace, &info));
+  CHECK(info.runs == 1 && info.events > 0);
+  MISUSED(collage_growing_context_run_traced(context, inputs, 1, NULL, trace), "takes 2 inputs");
+  MISUSED(collage_growing_context_run_traced(context, inputs, 2, NULL, NULL), "trace is NULL");
+  collage_growing_context_release(context);
+  collage_trace_release(trace);
 }
 
 static void grows(const collage_session* session) {
@@ -113,6 +134,7 @@ int main(int argc, char** argv) {
   collage_session* session = NULL;
   if (DONE(collage_session_from_file(argv[1], &how, &session))) {
     wrong(session);
+    traced(session);
     grows(session);
   }
   collage_session_release(session);

@@ -1,5 +1,6 @@
 /* Sessions in C: runs at any shape, states, threads, and what callers do wrong: session_test STATE_MODEL. The model is the third of
  * make_model.py. */
+#define _POSIX_C_SOURCE 200809L
 #include "check.h"
 
 #include <collage_session.h>
@@ -7,6 +8,7 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum { in = 4, out = 3, most_rows = 64 };
 #define F32 COLLAGE_DTYPE_F32
@@ -357,6 +359,41 @@ static void measured(const char* model) {
   collage_session_release(session);
 }
 
+/* An engine is replaced while the session runs. */
+static void tuned(const char* model) {
+  const collage_place_options place = {
+      .struct_size = sizeof place, .threads = 1, .store = "none", .budget_s = 2, .compare_s = 0.05, .regions_s = -1};
+  const collage_session_options how = {
+      .struct_size = sizeof how, .placing = &quickly, .carried = both, .carried_count = 2};
+  collage_session* session = NULL;
+  collage_session_context* context = NULL;
+  collage_session_tuning* tuning = NULL;
+  collage_session_tuning_info info = {.struct_size = sizeof info};
+  DONE(collage_session_from_file(model, &how, &session));
+  if (!DONE(collage_session_context_create(session, &context))) return;
+  float x[in];
+  fill(x, in, 3);
+  const collage_tensor input = matrix(x, 1, in);
+  DONE(collage_session_context_run(context, &input, 1, NULL));
+  MISUSED(collage_session_tuning_start(session, &quickly, &tuning), "how is not COLLAGE_PLACE_MEASURE");
+  MISUSED(collage_session_tuning_start(NULL, &place, &tuning), "session is NULL");
+  MISUSED(collage_session_tuning_start(session, &place, NULL), "tuning is NULL");
+  if (DONE(collage_session_tuning_start(session, &place, &tuning)))
+    for (int wait = 0; wait < 24000 && info.improved + info.failed == 0; ++wait) {
+      nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+      DONE(collage_session_tuning_get_info(tuning, &info));
+    }
+  CHECK(info.improved == 1 && info.failure[0] == '\0');
+  collage_session_release(session); /* the tuning keeps what it needs */
+  DONE(collage_session_context_reset(context));
+  states now = {.rows = 1};
+  step(&now, x, 1);
+  CHECK(DONE(collage_session_context_run(context, &input, 1, NULL)) && agrees(context, &now));
+  collage_session_tuning_release(tuning);
+  collage_session_tuning_release(NULL);
+  collage_session_context_release(context);
+}
+
 /* The progress function is called within a run, in which others cannot use the context. */
 static int use_again(void* data, const collage_progress* now) {
   placing* mine = data;
@@ -442,6 +479,7 @@ int main(int argc, char** argv) {
   wrong_sessions(argv[1]);
   without_states(argv[1]);
   measured(argv[1]);
+  tuned(argv[1]);
   in_use(argv[1]);
   collage_session_options how = {.struct_size = sizeof how, .placing = &quickly, .carried = both, .carried_count = 2};
   if (DONE(collage_session_from_file(argv[1], &how, &session))) {

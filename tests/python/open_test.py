@@ -5,6 +5,7 @@ import os
 import pathlib
 import tempfile
 import threading
+import time
 import unittest
 
 import numpy as np
@@ -231,6 +232,25 @@ class Runs(unittest.TestCase):
             np.testing.assert_array_equal(session(x), [np.nonzero(x)[0]])
 
 
+    def test_is_tuned_while_it_runs(self):
+        session, x = collage.session(models.carried(), threads=1, store=False), numbers(2, 2)
+        feeds = {"x": x, "total": x, "seen": numbers(0, 2)}
+        before = session.run(feeds)
+        with session.tune_in_background(budget=2) as tuning:
+            until = time.monotonic() + 240
+            while tuning.improved + tuning.failed == 0 and time.monotonic() < until:
+                time.sleep(0.01)
+            self.assertEqual((tuning.improved, tuning.failure, tuning.tuning), (1, None, None))
+            self.assertIn("1 engines improved", repr(tuning))
+        self.assertIn("closed", repr(tuning))
+        after = session.run(feeds)
+        for name in before:
+            np.testing.assert_allclose(after[name], before[name], rtol=1e-5)
+        self.assertEqual(session.info["made"], 2)
+        with self.assertRaisesRegex(collage.MisuseError, "only sessions of open shapes are tuned in the background"):
+            collage.load(models.carried(), shapes={"x": (1, 2), "total": (1, 2), "seen": (0, 2)}).session(**QUICK).tune_in_background()
+
+
 class States(unittest.TestCase):
     def setUp(self):
         self.session = collage.session(models.carried(), carried={"total_next": "total", "seen_next": "seen"}, **QUICK)
@@ -313,6 +333,15 @@ class Caches(unittest.TestCase):
         x = numbers(rows, 2) + np.float32(len(self.seen))
         self.seen = np.concatenate([self.seen, x])
         return self.growing.run(x=x, mask=np.ones((len(self.seen), 1), np.float32))
+
+    def test_runs_are_traced(self):
+        x = numbers(1, 2)
+        with collage.Trace() as trace:
+            self.growing.run(x=x, mask=np.ones((1, 1), np.float32), trace=trace)
+            self.growing.run(x=x, mask=np.ones((2, 1), np.float32))
+            self.assertEqual(trace.runs, 1)
+            self.assertGreater(trace.events, 0)
+        np.testing.assert_array_equal(self.growing.caches["past"], np.concatenate([x, x]))
 
     def test_growth(self):
         growing = self.growing

@@ -160,6 +160,7 @@ void share_a_session() {
             context.run(in, out, {.seconds = 60});
             expect(right(x, y), "a product in the caller's memory is wrong");
           }
+          if (random() % 8 == 0) (void)session.improve(plan_of);
           expect(session.state().engines <= 2, "more engines are kept than may be");
         }
       }
@@ -205,6 +206,7 @@ void run_in_stages(const c::session& session, std::mt19937& random, int runs) {
     const auto* const constant = reinterpret_cast<const float*>(w.get());
     expected.insert(expected.end(), constant, constant + 6);
     expected.insert(expected.end(), list.begin(), list.end());
+    if (random() % 8 == 0) (void)session.improve(plan_of);
     const auto y = context.run({x, mask})[0].contents.as<float>();
     expect(std::equal(y.begin(), y.end(), expected.begin(), expected.end()), "chosen rows are wrong");
   }

@@ -9,13 +9,17 @@
 #include <collage/graph/totals.hpp>
 #include <collage/io/file.hpp>
 #include <collage/io/json.hpp>
+#include <collage/run/shape_formulas.hpp>
 #include <collage/zoo/all.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace program {
 
@@ -100,12 +104,84 @@ struct declarations {
   }
 };
 
+/// The shapes of the network's values as formulas of extents that the file and the options leave open.
+class open_shapes {
+ public:
+  std::vector<std::string> types;  ///< by value: "float32[N x 64 x floor((W + 1) / 2)]"; empty where nothing is open
+  std::string text;                ///< on which open extents the outputs depend
+  c::json list = c::json::object();
+  c::json deciding = c::json::array();  ///< open extents that decide which operators run
+
+  open_shapes(const options& asked, const c::graph& network) : types(network.values().size()) {
+    if (!is_model_file(asked.network)) return;
+    const auto source = model_source_of(asked);
+    const std::optional<std::vector<c::shape>> dims = shapes_in(network, source->inputs());
+    if (!dims) return;
+    const c::shape_formulas found = formulas_of(*source, *dims);
+    for (const c::shape_formula& f : found.values)
+      if (!f.depends_on.empty()) by_name_.emplace(f.value, f);
+    for (std::uint32_t v = 0; v < network.values().size(); ++v)
+      if (const auto at = by_name_.find(network.value_name(v));
+          at != by_name_.end() && at->second.extents.size() == network.type_of(v).dims.size())
+        types[v] = type_text(network.type_of(v).type, at->second);
+    say_outputs(network);
+    for (const std::string& name : found.decides_operators) text += "which operators run depends on " + name + "\n";
+    for (const std::string& name : found.only_usual)
+      text += "no network could be made with another " + name + ", so shapes are for this one\n";
+    for (const auto& [name, f] : by_name_) list[name] = {{"shape", f.extents}, {"depends_on", f.depends_on}};
+    deciding = found.decides_operators;
+  }
+
+ private:
+  /// None where the network of the file cannot be made at these shapes of its inputs.
+  static c::shape_formulas formulas_of(const c::network_source& source, const std::vector<c::shape>& dims) {
+    try {
+      return c::shape_formulas_of(source, dims);
+    } catch (const c::error&) { return {}; }
+  }
+  /// The shapes of all inputs of the file; nothing if the network lacks one.
+  static std::optional<std::vector<c::shape>> shapes_in(const c::graph& network, std::span<const c::open_port> inputs) {
+    std::vector<c::shape> dims;
+    for (const c::open_port& p : inputs) {
+      const auto v =
+          std::ranges::find(network.inputs(), p.name, [&](std::uint32_t i) { return network.value_name(i); });
+      if (v == network.inputs().end()) return std::nullopt;
+      dims.push_back(network.type_of(*v).dims);
+    }
+    return dims;
+  }
+  static std::string type_text(c::dtype type, const c::shape_formula& f) {
+    std::string dims;
+    for (const std::string& extent : f.extents) dims += (dims.empty() ? "" : " x ") + extent;
+    return std::string(c::name_of(type)) + "[" + dims + "]";
+  }
+  void say_outputs(const c::graph& network) {
+    for (std::size_t i = 0; i < network.outputs().size(); ++i) {
+      const auto at = by_name_.find(network.value_name(network.outputs()[i]));
+      if (at == by_name_.end()) continue;
+      text += "output " + network.output_name(i) + " depends on ";
+      const std::vector<std::string>& of = at->second.depends_on;
+      for (std::size_t n = 0; n < of.size(); ++n) text += (n == 0 ? "" : n + 1 == of.size() ? " and " : ", ") + of[n];
+      text += '\n';
+    }
+  }
+
+  std::map<std::string, c::shape_formula> by_name_;
+};
+
 #else
 
 struct declarations {
   std::string text;
   c::json list = c::json::array();
   explicit declarations(const options&) {}
+};
+
+struct open_shapes {
+  std::vector<std::string> types;
+  std::string text;
+  c::json list = c::json::object(), deciding = c::json::array();
+  open_shapes(const options&, const c::graph& network) : types(network.values().size()) {}
 };
 
 #endif
@@ -158,9 +234,13 @@ int inspect(const options& asked) {
   std::string text;
   for (const std::string& line : l.about) text += line + '\n';
   text += open.text;
+  const open_shapes formulas(asked, network);
+  text += formulas.text;
   c::json all = graph_to_json(network, given.network);
   if (!open.list.empty()) all["open"] = open.list;
-  print(given.json ? c::to_text(all) : text + c::to_string(network, {.columns = page_width}));
+  if (!formulas.list.empty()) all["formulas"] = formulas.list;
+  if (!formulas.deciding.empty()) all["decides_operators"] = formulas.deciding;
+  print(given.json ? c::to_text(all) : text + c::to_string(network, {.columns = page_width, .types = &formulas.types}));
   return 0;
 }
 

@@ -3,7 +3,7 @@
 // computed directly. Depthwise convolutions are computed together with the one of 1x1 after them, or on the 8-bit values of quantised files. The operators that follow are part of a kernel. Two or three products of one
 // left operand are one kernel, too.
 //
-// Declarations. The definitions are in src/jit.cpp (the target collage::jit), the one file that knows the generator.
+// Declarations. The definitions are in src/jit.cpp and src/jit/ (the target collage::jit), which alone know the generator.
 #pragma once
 
 #include <collage/backend.hpp>

@@ -66,7 +66,7 @@ struct attention_match {
     const std::int32_t from = m.at(value).producer;
     return from >= 0 && m.contains(static_cast<std::uint32_t>(from));
   }
-  /// What scores are multiplied or divided by. There must be a scale.
+  /// The value by which scores are multiplied or divided. There must be a scale.
   constexpr std::uint32_t factor_value(const any_match& m) const {
     const auto in = m.inputs_of(scale);
     return in[is_computed(m, in[0]) ? 1 : 0];
@@ -111,7 +111,7 @@ struct attention_match {
     }
     return matrices_of(m.output(), dims, order);
   }
-  /// What is added to the scores; `value` is match_record::nothing if nothing is.
+  /// The mask, which is added to the scores; `value` is match_record::nothing if there is none.
   constexpr matrices_in_memory added(const any_match& m) const {
     if (mask == match_record::nothing) return {};
     const shape& dims = m.type_of(mask).dims;
@@ -155,12 +155,17 @@ constexpr verdict accepts_attention(const any_match& m) {
   for (std::size_t d = 0; d < 2; ++d)
     has_batches = has_batches && q.extents[d] == k.extents[d] && q.extents[d] == v.extents[d];
   const auto last = static_cast<std::int64_t>(scores.rank) - 1;
-  const bool has_scale = a.scale == match_record::nothing || m.at(a.factor_value(m)).has_scalar;
+  // A quotient by a number whose inverse overflows has results that the product with the inverse has not.
+  const auto is_finite = [](double x) { return x == 0 || (x > -1e38 && x < 1e38); };
+  const bool has_scale =
+      a.scale == match_record::nothing || (m.at(a.factor_value(m)).has_scalar && is_finite(a.factor(m)));
   return first_failure(
       {{m.attributes(a.softmax, ops::softmax).axis == last, "attention's softmax must be over the keys"},
+       {!m.attributes(a.values, ops::matmul).transpose_a,
+        "attention's softmax must be multiplied as it is, and not its transpose"},
        {has_elements, "attention's extents must be from 1 to 2147483647"},
        {has_batches, "attention's queries, keys and values must have the same batches and heads"},
-       {has_scale, "the factor of attention's scores must be one number"},
+       {has_scale, "the factor of attention's scores must be one number, at most 1e38"},
        {is_mask(m, a, scores), "what is added to attention's scores must have one number for each key"},
        {q.has_rows() && y.has_rows(), "the elements of a query, and those of a result, must follow each other"},
        {(k.has_rows() || k.has_columns()) && (v.has_rows() || v.has_columns()),

@@ -30,14 +30,18 @@ struct three_products : pattern<"three_products"> {
       outputs(product_of(any.as<"left">()), product_of(same<"left">()), product_of(same<"left">()));
 };
 
-/// A product or a convolution with what follows it, where one value before the last is read outside, too: in residual networks whose
-/// activations come first, the sum is the next block's residual.
+/// A product or a convolution with what follows it, where one value before the last is read outside, too. In residual networks whose
+/// activations come first, this is the sum: the residual of the next block.
 struct two_output_chain : pattern<"two_output_chain"> {
   static constexpr auto step =
       either(onednn_patterns::activation(previous), ops::mul(previous, ops::sigmoid(previous)),
              ops::clip(previous, constant, constant), one_of(ops::add, ops::sub, ops::mul, ops::div)(previous, any));
   static constexpr auto start = either(onednn_patterns::any_conv, onednn_patterns::any_matmul);
-  static constexpr auto expr = repeat<1, 3>(step, repeat<1, 2>(step, start).escaping());
+  static constexpr auto kept =
+      repeat<1, 2>(step, start)
+          .where([](const value_record& v) { return v.uses > 1 || v.is_output; }, "it must be read outside, too")
+          .escaping();
+  static constexpr auto expr = repeat<1, 3>(step, kept);
 };
 
 /// Attention as exporters write it: scores, their scale and mask, softmax, and the product with the values. Transposes move the heads.

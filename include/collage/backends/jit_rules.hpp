@@ -135,12 +135,15 @@ struct product_match {
            anchor_before(match, node) == anchor;
   }
 
-  /// How an operand of a later operator lies, for the result's shape `whole`.
+  /// How an operand of a later operator lies, for the result's shape `whole`. Beside an image, a tensor of another rank has the
+  /// elements in plain order alone, whatever the result's layout is.
   constexpr operand_place place(const shape& dims, const shape& whole) const {
-    if (!is_windowed) return place_of(dims, whole, column);
+    if (!is_windowed) {
+      const operand_place place = place_of(dims, whole, column);
+      return place == operand_place::whole && is_convolution && dims != whole ? operand_place::other : place;
+    }
     if (has_extents(dims, whole, [](std::size_t) { return false; })) return operand_place::single;
     if (has_extents(dims, whole, [&](std::size_t d) { return d == column; })) return operand_place::per_column;
-    // A tensor of another rank has the elements in plain order alone, whatever the result's layout is.
     return dims == whole ? operand_place::whole : operand_place::other;
   }
 };

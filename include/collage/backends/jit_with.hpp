@@ -14,7 +14,7 @@ namespace collage::inline v0 {
 
 namespace detail::jit {
 
-/// Proposes kernels of a scheme for products that have the blocks. Defined in src/jit.cpp.
+/// Proposes kernels of a scheme for products that have the blocks. Defined in src/jit/product_kernel.cpp.
 void propose(const any_match& m, const scheme& s, configuration_list& to);
 
 }  // namespace detail::jit

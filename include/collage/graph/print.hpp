@@ -26,6 +26,8 @@ namespace collage::inline v0 {
 struct print_options {
   std::size_t columns = 100;    ///< lines are wrapped to this width where a single word is not longer
   bool all_attributes = false;  ///< also those that have their default value
+  /// By value: what is printed in place of its type, unless it is empty. Null: types are printed.
+  const std::vector<std::string>* types = nullptr;
 };
 
 namespace detail {
@@ -100,6 +102,12 @@ inline std::string operand_text(const graph& network, std::uint32_t value) {
   return network.value_name(value) + "=" + (single ? number_text(static_cast<float>(v.scalar)) : number_text(v.scalar));
 }
 
+/// The type of a value, or what the options have in its place.
+inline std::string type_text(const graph& network, std::uint32_t value, const print_options& options) {
+  if (options.types == nullptr || (*options.types)[value].empty()) return to_string(network.type_of(value));
+  return (*options.types)[value];
+}
+
 /// Adds words to a text, in lines of at most `columns`; a line that continues is indented.
 inline void wrap(std::string& text, const std::vector<std::string>& words, std::size_t columns) {
   std::string line = " ";
@@ -132,7 +140,7 @@ inline std::string to_string(const graph& network, std::uint32_t node, const pri
   std::vector<std::string> words, names, operands, types;
   for (std::uint32_t i = 0; i < n.outputs; ++i) {
     names.push_back(network.value_name(view.output_of(node, i)));
-    types.push_back(detail::to_string(network.type_of(view.output_of(node, i))));
+    types.push_back(detail::type_text(network, view.output_of(node, i), options));
   }
   for (const std::uint32_t value : view.inputs_of(node)) operands.push_back(detail::operand_text(network, value));
   detail::append_list(words, "", names, " =");
@@ -155,12 +163,12 @@ inline std::string summary(const graph& network, const print_options& options = 
                      detail::fixed_text(static_cast<double>(totals.parameters) / 1e6, 2) + " M parameters, " +
                      (totals.concrete ? "" : "at least ") + detail::fixed_text(totals.flops / 1e9, 2) + " GFLOP\n";
   for (const std::uint32_t value : network.inputs())
-    detail::wrap(text, {"in  ", network.value_name(value) + ":", detail::to_string(network.type_of(value))},
+    detail::wrap(text, {"in  ", network.value_name(value) + ":", detail::type_text(network, value, options)},
                  options.columns);
   for (std::size_t i = 0; i < network.outputs().size(); ++i) {
     const std::uint32_t value = network.outputs()[i];
     detail::wrap(text,
-                 {"out ", network.output_name(i) + ":", detail::to_string(network.type_of(value)),
+                 {"out ", network.output_name(i) + ":", detail::type_text(network, value, options),
                   "= " + network.value_name(value)},
                  options.columns);
   }
@@ -171,11 +179,13 @@ inline std::string summary(const graph& network, const print_options& options = 
 /// owns them.
 inline std::string to_string(const graph& network, const print_options& options = {}) {
   std::string text = summary(network, options);
+  print_options inside = options;
+  inside.types = nullptr;  // those of this graph
   for (std::uint32_t n = 0; n < network.nodes().size(); ++n) {
     text += "  " + to_string(network, n, options) + '\n';
     for (std::size_t i = 0; i < network.bodies_of(n).size(); ++i) {
       text += "    subgraph " + std::to_string(i) + " of " + network.node_name(n) + ", a ";
-      for (const char c : to_string(*network.bodies_of(n)[i], options)) {
+      for (const char c : to_string(*network.bodies_of(n)[i], inside)) {
         text += c;
         if (c == '\n') text += "    ";
       }

@@ -72,6 +72,8 @@ class growing_context {
   std::span<const session_output> run(std::initializer_list<const_tensor_view> inputs, const run_limits& limits = {}) {
     return run(std::span(inputs.begin(), inputs.size()), limits);
   }
+  /// From now on runs are added to a trace (run/trace.hpp), which outlives them; null: they are not, as at first.
+  void trace_into(run_trace* to);
   /// Runs the inputs both as `run` does and with caches of their exact length, and compares each output and the new elements. The caches
   /// stay as they are.
   std::vector<bucket_difference> check(std::span<const const_tensor_view> inputs);

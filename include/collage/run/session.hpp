@@ -12,9 +12,11 @@
 #include <collage/run/plan.hpp>
 #include <collage/run/tensor.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,7 +33,7 @@ class session_runner;
 }  // namespace detail
 
 /// Makes the plan of one stage, whose shapes are all known and whose constants have contents. Kernels that it builds may use the
-/// session's packed weights. Several threads may call it.
+/// session's packed weights, if `packed` is not null. Several threads may call it.
 using session_planner = std::function<plan(const graph& network, const std::shared_ptr<packed_weights>& packed)>;
 
 /// An output of each run that is an input of the next: a state, which has the name of the input.
@@ -62,6 +64,15 @@ struct session_state {
   std::size_t given_back = 0;    ///< engines given back to stay within the limits
   std::size_t packed_bytes = 0;  ///< of packed weights alive now
   double making_ms = 0;          ///< the time of making the engine that was made last
+  std::size_t improved = 0;      ///< engines that `session::improve` has replaced
+};
+
+/// An engine that was planned anew.
+struct improved_engine {
+  std::string made_for;     ///< the values that it serves, as "x float32[1x3x48x320]"
+  std::uint64_t runs = 0;   ///< of the engine before it
+  double seconds = 0;       ///< what planning and making took
+  bool is_replaced = true;  ///< false: the session gave the engine back meanwhile
 };
 
 /// An output of a run, in memory of the context.
@@ -86,6 +97,14 @@ class session {
   std::span<const open_port> states() const;
   session_context context() const;
   session_state state() const;
+
+  /// Plans one engine anew by `better`, which may take its time, and puts the new engine in the place of the old one. It is the engine that
+  /// took most time so far, by its runs and the costs of its plan. Each is taken once, also if planning fails, unless it is cancelled.
+  /// Nothing is returned if none is left. Contexts go on with the old engine during this, and have the new one from their next run on. `better` gets no
+  /// packed weights. Errors: those of `better` and of building the engine, whose session stays as it was.
+  ///
+  /// collage/place/background_tuning.hpp calls this in a thread of its own.
+  std::optional<improved_engine> improve(const session_planner& better) const;
 
  private:
   std::shared_ptr<detail::session_core> core_;

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 namespace backends_jit_attention_test {
@@ -28,7 +29,10 @@ struct attention_case {
   bool is_result_turned = false;  ///< a transpose moves them back
   bool transposes_keys = true;    ///< by an attribute of the product, else by a transpose
   int scale = 0;                  ///< nothing, a product or a quotient
-  int mask = 0;                   ///< nothing, one for each key, one for each query and key, one for each head, too
+  /// Nothing, one number for each key, for each query and key, and for each head, too; for each batch and key, and for each query, too.
+  int mask = 0;
+  bool is_mask_first = false, is_mask_constant = false;
+  bool has_turned_values = false;  ///< they lie as [width, keys], and the product transposes them
   collage::dtype type = collage::dtype::f32;
 
   shape with_batches(std::int64_t rows, std::int64_t columns) const {
@@ -53,19 +57,30 @@ value heads_of(graph_builder& g, const attention_case& c, const char* name, std:
                                                : shape{0, 1, 3, 2}});
 }
 
-value attention(graph_builder& g, const attention_case& c) {
+shape mask_shape(const attention_case& c) {
+  const bool has_batches = c.dimensions == 4;
+  switch (c.mask) {
+    case 1: return {c.keys};
+    case 2: return {c.queries, c.keys};
+    case 3: return c.with_batches(c.queries, c.keys);
+    case 4: return has_batches ? shape{c.batch, 1, 1, c.keys} : shape{1, c.keys};
+    default: return has_batches ? shape{c.batch, 1, c.queries, c.keys} : shape{c.queries, c.keys};
+  }
+}
+
+value attention(graph_builder& g, data_source& data, const attention_case& c) {
   const value q = heads_of(g, c, "q", c.queries, c.size, false);
   const value k = heads_of(g, c, "k", c.keys, c.size, !c.transposes_keys);
   value x = g(op::matmul, q, k, {.transpose_b = c.transposes_keys});
   if (c.scale == 1) x = g(op::mul, g.scalar("scale", 0.25), x);
   if (c.scale == 2) x = g(op::div, x, g.scalar("scale", 8));
   if (c.mask != 0) {
-    const shape dims = c.mask == 3   ? c.with_batches(c.queries, c.keys)
-                       : c.mask == 2 ? shape{c.queries, c.keys}
-                                     : shape{c.keys};
-    x = g(op::add, x, g.input("mask", {c.type, dims}));
+    const value mask = c.is_mask_constant ? data.constant(g, "mask", {c.type, mask_shape(c)})
+                                          : g.input("mask", {c.type, mask_shape(c)});
+    x = c.is_mask_first ? g(op::add, mask, x) : g(op::add, x, mask);
   }
-  x = g(op::matmul, g(op::softmax, x), heads_of(g, c, "v", c.keys, c.width, false));
+  const value v = heads_of(g, c, "v", c.keys, c.width, c.has_turned_values);
+  x = g(op::matmul, g(op::softmax, x), v, {.transpose_b = c.has_turned_values});
   if (c.is_result_turned && c.dimensions == 4) x = g(op::transpose, x, {.permutation = {0, 2, 1, 3}});
   return x;
 }
@@ -84,14 +99,17 @@ attention_case random_case(data_source& data) {
   c.is_result_turned = data.chance(0.6);
   c.transposes_keys = data.chance(0.5);
   c.scale = static_cast<int>(data.number(0, 2));
-  c.mask = static_cast<int>(data.number(0, 3));
+  c.mask = static_cast<int>(data.number(0, 5));
+  c.is_mask_first = data.chance(0.5);
+  c.is_mask_constant = data.chance(0.3);
+  c.has_turned_values = data.chance(0.3);
   return c;
 }
 
 void check_attention(int count, const check_options& options) {
   backend_checker<collage::jit> check;
   for (int i = 0; i < count; ++i)
-    check([](graph_builder& g, data_source& data) { return attention(g, random_case(data)); }, options);
+    check([](graph_builder& g, data_source& data) { return attention(g, data, random_case(data)); }, options);
   EXPECT_GE(check.checked("attention"), static_cast<std::size_t>(count));  // and what is before a last transpose
   EXPECT_EQ(check.allocations_while_running(), 0U);
 }
@@ -112,17 +130,19 @@ TEST(jit_attention_backend, nan_and_infinity_pass) {
 TEST(jit_attention_backend, places_and_runs_whole_blocks) {
   using set = collage::backend_set<collage::jit, collage::portable>;
   graph_builder g;
-  g.output("y", attention(g, {.batch = 1,
-                              .heads = 4,
-                              .queries = 30,
-                              .keys = 30,
-                              .size = 16,
-                              .width = 16,
-                              .has_heads_inside = true,
-                              .is_result_turned = true,
-                              .transposes_keys = false,
-                              .scale = 2,
-                              .mask = 1}));
+  data_source data;
+  g.output("y", attention(g, data,
+                          {.batch = 1,
+                           .heads = 4,
+                           .queries = 30,
+                           .keys = 30,
+                           .size = 16,
+                           .width = 16,
+                           .has_heads_inside = true,
+                           .is_result_turned = true,
+                           .transposes_keys = false,
+                           .scale = 2,
+                           .mask = 1}));
   const collage::graph network = g.finish();
   collage::place_options options = quick_options();
   options.costs = collage::placing_costs::none;  // by the order of the set: the backend takes what it can
@@ -155,7 +175,8 @@ TEST(jit_attention_matches, are_refused_with_a_reason) {
     return verdict_of([&](graph_builder& g) {
       attention_case c{.batch = 2, .heads = 3, .queries = 5, .keys = 7, .size = 4, .width = 6};
       change(c);
-      return attention(g, c);
+      data_source data;
+      return attention(g, data, c);
     });
   };
   EXPECT_EQ(with([](attention_case&) {}), "");
@@ -176,6 +197,38 @@ TEST(jit_attention_matches, are_refused_with_a_reason) {
             "attention's queries, keys and values must have the same rank, from 2 to 4");
   EXPECT_EQ(of({2, 5, 4}, {2, 4, 7}, {2, 7, 6}, {5, 1}, -1),
             "what is added to attention's scores must have one number for each key");
+  EXPECT_EQ(verdict_of([](graph_builder& g) {
+              const value x = g(op::matmul, g.input("q", f32({2, 5, 4})), g.input("k", f32({2, 4, 5})));
+              return g(op::matmul, g(op::softmax, x), g.input("v", f32({2, 5, 6})), {.transpose_a = true});
+            }),
+            "attention's softmax must be multiplied as it is, and not its transpose");
+  EXPECT_EQ(verdict_of([](graph_builder& g) {
+              const value x = g(op::matmul, g.input("q", f32({5, 4})), g.input("k", f32({4, 7})));
+              const value scaled = g(op::div, x, g.scalar("scale", 1e-40));
+              return g(op::matmul, g(op::softmax, scaled), g.input("v", f32({7, 6})));
+            }),
+            "the factor of attention's scores must be one number, at most 1e38");
+}
+
+TEST(jit_attention_backend, one_value_may_be_everything) {
+  backend_checker<collage::jit> check;
+  check(
+      [](graph_builder& g, data_source&) {
+        const value x = g.input("x", f32({3, 12, 20}));
+        return g(op::matmul, g(op::softmax, g(op::matmul, x, x, {.transpose_b = true})), x);
+      },
+      partly_covered());
+  // The scale is the mask, too.
+  check(
+      [](graph_builder& g, data_source&) {
+        const std::shared_ptr<std::byte> two = collage::allocate_bytes(sizeof(float));
+        *reinterpret_cast<float*>(two.get()) = 2;
+        const value c = g.constant("c", f32({1}), two);
+        const value x = g(op::matmul, g.input("q", f32({5, 4})), g.input("k", f32({4, 1})));
+        return g(op::matmul, g(op::softmax, g(op::add, g(op::mul, x, c), c)), g.input("v", f32({1, 6})));
+      },
+      partly_covered());
+  EXPECT_EQ(check.checked("attention"), 2U);
 }
 
 }  // namespace backends_jit_attention_test

@@ -180,6 +180,18 @@ TEST_F(jit_search_space, of_direct_convolutions) {
   EXPECT_EQ(random_points::without, 0U);
 }
 
+TEST_F(jit_search_space, of_attention) {
+  check(
+      [&](graph_builder& g, data_source& data) {
+        const std::int64_t queries = data.number(1, 30), keys = data.number(1, 50);
+        const value x = g(op::matmul, g.input("q", f32({3, queries, 20})), g.input("k", f32({3, 20, keys})));
+        return g(op::matmul, g(op::softmax, x), g.input("v", f32({3, keys, 24})));
+      },
+      options);
+  EXPECT_EQ(check.checked("attention"), 1U);
+  EXPECT_GT(random_points::found, 0U);
+}
+
 TEST_F(jit_search_space, of_convolutions_in_depth_there_is_none) {
   check(
       [&](graph_builder& g, data_source& data) {

@@ -141,6 +141,20 @@ TEST(jit_with, proposes_for_products_that_have_the_blocks) {
   EXPECT_EQ(proposed({1, 16, 9, 9}, {16, 16, 3, 3}), 0U);  // the algorithms of convolutions are a list of the backend
 }
 
+/// Attention has products, too, but is another kernel.
+TEST(jit_with, proposes_nothing_for_attention) {
+  graph_builder g;
+  const value x = g.input("x", f32({64, 64}));
+  g.output("y", g(op::matmul, g(op::softmax, g(op::matmul, x, x)), x));
+  const collage::graph network = g.finish();
+  const collage::pattern_entry& attention = *backend_checker<collage::jit_with<nested>>::table().find("attention");
+  collage::match_record record;
+  ASSERT_TRUE(collage::match_at(network.view(), attention.nodes, 2, record));
+  const collage::configuration_list list = collage::proposed_for(attention, network.view(), record);
+  EXPECT_TRUE(list.faults().empty());
+  EXPECT_GT(list.size(), 0U);
+}
+
 /// The backend's own scheme keeps its name, under which it is proposed for products that it may be too slow for.
 TEST(jit_with, proposes_a_scheme_of_the_backend_once) {
   graph_builder g;

@@ -1,4 +1,5 @@
 // The search spaces of generated kernels: their points are configurations that the generators take, and so are their texts.
+#include "jit/attention_space.hpp"
 #include "jit/convolution_space.hpp"
 #include "jit/depthwise_spaces.hpp"
 #include "jit/direct_space.hpp"
@@ -27,6 +28,7 @@ static_assert(tune::described_space<product_space>);
 static_assert(tune::described_space<convolution_space>);
 static_assert(tune::described_space<depthwise_space>);
 static_assert(tune::described_space<direct_space>);
+static_assert(tune::described_space<attention_space>);
 static_assert(tune::described_space<byte_depthwise_space>);
 
 /// Whether `holds` says of all combinations of listed values what `conflict` says. Returns how many points there are.
@@ -241,6 +243,23 @@ TEST(jit_spaces, points_of_direct_convolutions_are_configurations) {
           tune::parse_point(direct_space({shape, is_long ? 6 : 2}, {.lanes = 8, .registers = 16}), to_text(c)))
           << to_text(c);
   EXPECT_EQ(tune::count_of(direct_space({{1, 1, 1, {}, {}, {2, 3}}, 2})), 0U) << "the window is larger";
+}
+
+TEST(jit_spaces, points_of_attention_are_configurations) {
+  const attention_shape shape = {.heads = 3, .queries = 15, .keys = 40, .size = 20, .width = 24};
+  const tune::machine on = {.lanes = 8, .registers = 16, .threads = 2};
+  const attention_space s({shape, 2}, on);
+  EXPECT_GT(check_holds(s), 1000U);
+  check_numbers(s);
+  EXPECT_TRUE(std::ranges::equal(s.values(attention_space::block), std::array{1, 2, 3, 4, 5, 8, 15}));
+  for (const std::int64_t queries : {1, 15, 77, 4096})
+    for (const std::int64_t keys : {1, 40, 5000}) {
+      attention_shape other = shape;
+      other.queries = queries, other.keys = keys;
+      for (const attention_configuration& c : propose_attention(other, instruction_set::avx2, 1 << 20, 2))
+        EXPECT_NO_THROW(tune::parse_point(attention_space({other, 2}, on), to_text(c))) << to_text(c);
+    }
+  EXPECT_EQ(tune::count_of(attention_space({{.keys = 0}, 2})), 0U);
 }
 
 TEST(jit_spaces, points_of_depthwise_convolutions_of_bytes_are_configurations) {
