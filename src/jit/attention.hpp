@@ -31,14 +31,14 @@ struct head_steps {
 struct attention_shape {
   std::int64_t batches = 1, heads = 1;
   std::int64_t queries = 1, keys = 1;
-  std::int64_t size = 1;           ///< of a query and of a key
-  std::int64_t width = 1;          ///< of a value
-  head_steps query;                ///< rows are queries, and columns follow each other
-  head_steps key;                  ///< rows are elements of a key, and columns are keys: one of both follow each other
-  head_steps value;                ///< rows are keys: rows or columns follow each other
-  head_steps result;               ///< rows are queries, and columns follow each other
-  std::optional<head_steps> mask;  ///< rows are queries, and columns are keys, which follow each other
-  float factor = 1;                ///< of the scores, before the mask is added
+  std::int64_t size = 1;   ///< of a query and of a key
+  std::int64_t width = 1;  ///< of a value
+  head_steps query = {};   ///< rows are queries, and columns follow each other
+  head_steps key = {};     ///< rows are elements of a key, and columns are keys: one of both follow each other
+  head_steps value = {};   ///< rows are keys: rows or columns follow each other
+  head_steps result = {};  ///< rows are queries, and columns follow each other
+  std::optional<head_steps> mask = {};  ///< rows are queries, and columns are keys, which follow each other
+  float factor = 1;                     ///< of the scores, before the mask is added
 
   constexpr std::int64_t matrices() const { return batches * heads; }
 };
