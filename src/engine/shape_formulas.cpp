@@ -55,6 +55,7 @@ std::optional<formula_of_one> formula_for(const sightings& seen) {
   constexpr std::size_t fewest = 4;  // two points lie on a line in any case
   const bool is_constant = std::ranges::all_of(seen, [&](const auto& s) { return s.second == seen.front().second; });
   if (is_constant) return formula_of_one{0, 0, 1, seen.front().second};
+  if (std::ranges::all_of(seen, [](const auto& s) { return s.first == s.second; })) return formula_of_one{1, 0, 1, 0};
   if (seen.size() < fewest) return std::nullopt;
   for (std::int64_t divisor = 1; divisor <= most_divisor; ++divisor)
     for (std::int64_t shift = 0; shift < divisor; ++shift) {
